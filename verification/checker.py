@@ -791,7 +791,7 @@ class Followed:
             array, defined = self.terms.tables[x]
             return Cells(array, array, defined) if args[0] is self.root else None
         operands = [cells for arg in args if (cells := self.cells(arg)) is not None] if x.op in CHAINED else []
-        if not operands or len(operands) < len(args) or (x.op in BINARY and x.attrs.keys() & {"axis", "broadcast"}):
+        if not operands or len(operands) < len(args):
             return None
         if x.op == "Where":
             condition, then, otherwise = operands
@@ -1111,7 +1111,7 @@ def allowed(formal_types: list[set[int]], values: Operands) -> bool:
 
 def kind_of(proto: onnx.TypeProto | None, dim_of: Callable[[Any, int], Dim]) -> Kind:
     """Return the element type and the shape in a type; `dim_of` returns a dimension that has no number."""
-    if proto is None or not proto.HasField("tensor_type"):
+    if proto is None:
         return 0, None
     tensor = proto.tensor_type
     dims = enumerate(tensor.shape.dim)
@@ -1149,7 +1149,7 @@ class Call:
     def key(self) -> object:
         operands = tuple(map(id, (*self.args, None, *self.bodies)))
         named_attrs = tuple(sorted(self.attrs.items()))
-        pure = self.schema is not None and self.domain in ("", "ai.onnx.ml") and self.node.op_type not in RANDOM
+        pure = self.schema is not None and self.node.op_type not in RANDOM
         op, place = self.node.op_type, () if pure else self.place
         late = op in ("Cast", "CastLike", "QuantizeLinear") and self.opset >= 24  # what infinities become
         return op, self.domain, operands, named_attrs, len(self.node.output), late, place
@@ -1233,7 +1233,7 @@ class Call:
         if self.bodies or wrong:  # onnx 1.23 takes these sizes unchecked, and would crash
             return by_schema
         inputs = ["" if arg is None else f"i{place}" for place, arg in enumerate(self.args)]
-        node = onnx.helper.make_node(schema.name, inputs, [f"o{out}" for out in range(count)], domain=schema.domain)
+        node = onnx.helper.make_node(schema.name, inputs, [f"o{out}" for out in range(count)])
         node.attribute.extend(self.protos.values())
         try:
             inferred_types = onnx.shape_inference.infer_node_outputs(schema, node, types, data)

@@ -151,6 +151,8 @@ def test_inputs_without_a_range_are_named_with_what_depends_on_them() -> None:
     both = bounded(_PLAIN)
     assert both["b"].depends_on == ("x", "z")
     assert both.settling == [("x", 3), ("z", 2)]
+    later = bounded("g (float[2] x, float[2] z) => (float[2] y) { a = Neg (z) b = Abs (a) y = Add (x, b) }")
+    assert later.settling == [("z", 4), ("x", 2)]  # those on which the most depend are first
     page = found._repr_html_()  # pyright: ignore[reportPrivateUsage]
     assert "2 unknown values depend on the range of z" in page
     assert page.index("<td>x</td>") < page.index("<td>z</td>")  # the unknown are last

@@ -424,6 +424,15 @@ RULES: dict[str, tuple[str, int, str, list[str], list[str]]] = {
         "g (float[N] x, float[M] w) => (bool[1] y) <int64[1] z = {0}, int64[1] m = {-1}, bool[1] f = {0}>", 21, "h = Shape (x) v = Shape (w) d = Sub (h, v) t = Concat <axis = 0> (d, m) r = Reshape (x, t) s = Shape <start = 1> (r) y = Equal (s, z)", ["y = Identity (f)"],
         [],
     ),
+    "a Reshape to sizes that are not known": (
+        "g (float[N] x, float[N] z, float[M] w) => (float[A, B] y)", 21, "h = Shape (x) v = Shape (w) d = Sub (h, v) m = Constant <value_ints = [-1]> () t = Concat <axis = 0> (d, m) y = Reshape (x, t)",
+        ["h = Shape (z) v = Shape (w) d = Sub (h, v) m = Constant <value_ints = [-1]> () t = Concat <axis = 0> (d, m) y = Reshape (x, t)"],
+        ["h = Shape (x) v = Shape (w) d = Sub (h, v) m = Constant <value_ints = [-1]> () t = Concat <axis = 0> (d, m) y = Reshape (z, t)", "h = Shape (x) v = Shape (w) d = Sub (h, v) m = Constant <value_ints = [-1]> () t = Concat <axis = 0> (m, d) y = Reshape (x, t)"],
+    ),
+    "a scale of two axes that is not in blocks": (
+        "g (int8[2, 3] x) => (float[2, 3] y) <float[1, 3] c = {0.5, 3, 0.1}, float[3] k = {0.5, 3, 0.1}>", 21, "a = Cast <to = 1> (x) y = Mul (a, c)", ["b = Identity (x) a = Cast <to = 1> (b) y = Mul (a, c)"], ["y = DequantizeLinear (x, c)"],
+    ),
+    "blocks of more scales than there are": ("g (int8[4] x) => (float[4] y) <float[1] s = {0.5}>", 21, "a = Cast <to = 1> (x) y = Mul (a, s)", ["b = Identity (x) a = Cast <to = 1> (b) y = Mul (a, s)"], ["y = DequantizeLinear <axis = 0, block_size = 2> (x, s)"]),
     "parts of a shape": (
         "g (float[N, M, 3] x) => (int64[A] y)", 15, "y = Shape <start = 1> (x)", ["y = Shape <start = -2> (x)", "y = Shape <start = 1, end = 3> (x)", "s = Shape (x) i = Constant <value_ints = [1, 2]> () y = Gather (s, i)"],
         ["y = Shape (x)", "y = Shape <start = 1, end = 2> (x)", "y = Shape <start = 2> (x)", "y = Shape <end = 2> (x)"],

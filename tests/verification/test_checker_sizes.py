@@ -37,6 +37,10 @@ KNOWN = (
     *("c = Less (zero, h) y = Where (c, s, back)", "c = Less (h, zero) y = Where (c, s, back)"),
     "a = Cast <to = 6> (s) b = Cast <to = 7> (a) y = Add (b, s)",
     *(
+        f"c = Concat <axis = 0> (hs, t) n = {node} y = Gather (n, one)"
+        for node in ("Neg (c)", "Mod (c, two)", "Abs (c)")
+    ),
+    *(
         f"c = Concat <axis = 0> (hs, t) y = {op} (c, {other})"
         for op, other in (
             ("Add", "t"),

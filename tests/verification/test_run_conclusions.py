@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import onnx.parser
@@ -10,12 +12,12 @@ import onnx_ir
 import pytest
 
 from castsmith.numerics.promotion.rules import PromotionRules
-from castsmith.verification import whole
+from castsmith.verification import run, whole
 from castsmith.verification.compare import How, Tolerance
 from castsmith.verification.evaluate.conversions import Content, Tensor
 from castsmith.verification.evaluate.engines import Engine
 from castsmith.verification.evaluate.evaluator import Evaluator
-from castsmith.verification.evaluate.limits import Budget
+from castsmith.verification.evaluate.limits import Budget, FeedError
 from castsmith.verification.run import verify
 from castsmith.verification.verdict import Verdict
 from castsmith.verification.whole import Whole
@@ -46,6 +48,10 @@ def test_the_place_of_a_difference() -> None:
     found = compared(text.format("Add", "k"), text.format("Sub", "k"), [1, 2, 3]).mismatch
     assert found is not None
     assert found.operands == ("a[0] = -1.0 (0xbf800000)",)
+    scalars = text.replace("[3]", "")
+    found = compared(scalars.format("Add", "x"), scalars.format("Sub", "x"), 1).mismatch
+    assert found is not None
+    assert (found.difference.index, found.operands) == ((), ())  # of scalars there is no place
 
 
 _TWICE = "g (float[3] x) => (float[3] y) { a = Neg (x) OP }"
@@ -106,6 +112,23 @@ def test_errors_of_values_are_measured_on_request() -> None:
     assert verify(parsed(a), parsed(b), inputs=inputs, rtol=1.0, atol=100.0).traced == []
 
 
+def test_errors_are_traced_on_the_inputs_that_show_a_difference() -> None:
+    """Of several the last; without a difference on the first that ran."""
+    a, b = (parsed(f"g (float[4] x) => (float[4] y) {{ y = {op} (x) }}") for op in ("Relu", "Abs"))
+    sets = [
+        (f"set {n}", {"x": np.array(numbers, np.float32)})
+        for n, numbers in enumerate(([4, 4, 1, 1], [-2, 1, 1, 1], [8, 1, 1, 1]))
+    ]
+    options: list[tuple[dict[str, Any], tuple[float, float]]] = [
+        ({}, (1.0, 2.0)),
+        ({"rtol": 0.1}, (1.0, 2.0)),
+        ({"atol": 5.0}, (4.0, 0.0)),
+    ]
+    for option, expected in options:
+        (traced,) = verify(a, b, inputs=sets, trace=True, **option).traced
+        assert (traced.magnitude, traced.error) == expected, option
+
+
 def test_of_two_outputs_each_declaration_is_compared_with_its_own_value() -> None:
     text = "g (float[3] x) => ({0}[3] y, {1}[3] z) {{ y = Neg (x) z = Cast <to = 11> (x) }}"
     right = text.format("float", "double")
@@ -120,6 +143,42 @@ def test_of_two_outputs_each_declaration_is_compared_with_its_own_value() -> Non
     ]
     verdict = compared(right, text.format("float", "float"))
     assert verdict.interface == ["the output z is double[3] and float[3]"]
+
+
+def test_of_two_outputs_the_wrong_declaration_is_that_of_its_own() -> None:
+    text = "g (float[3] x) => ({0}[{1}] y, {2}[{3}] z) {{ y = Cast <to = 11> (x) z = Cast <to = 11> (x) }}"
+    right = text.format("double", 3, "double", 3)
+    for wrong, note in (
+        (("double", 3, "float", 3), "the output z is float[3] and double[3]"),
+        (("float", 3, "double", 3), "the output y is float[3] and double[3]"),
+        (("double", 3, "double", 4), "the output z is double[4] and double[3]"),
+        (("double", 4, "double", 3), "the output y is double[4] and double[3]"),
+    ):
+        verdict = compared(text.format(*wrong), right)
+        assert verdict.notes == [f"{note}; the first model computes the type that the second declares"]
+        assert verdict.equal
+
+
+def test_a_constant_that_is_an_output_is_where_it_differs() -> None:
+    a, b = (parsed(f"g () => (float y) {{ y = Constant <value_float = {number}> () }}") for number in (1.0, 2.0))
+    ways: list[dict[str, Any]] = [{}, {"rtol": 0.1}]
+    for options in ways:
+        mismatch = verify(a, b, **options).mismatch
+        assert mismatch is not None
+        assert (mismatch.value, mismatch.operands, mismatch.site.op) == ("y", (), "Constant")
+    assert verify(a, b, rtol=2.0).equal
+
+
+def test_a_stored_output_differs_at_no_node() -> None:
+    """Nothing is concluded of models that differ."""
+    text = "g (float x) => (float[2] y, float z) <float[2] y = {{1, {}}}> {{ z = Nothing (x) }}"
+    a, b = (text.format(number).replace("Nothing", op) for number, op in ((2, "Relu"), (3, "Abs")))
+    verdict = verify(parsed(a), parsed(b), inputs=[("mine", {"x": np.array(1, np.float32)})], prove=True)
+    mismatch = verdict.mismatch
+    assert mismatch is not None
+    assert (mismatch.value, mismatch.nodes, mismatch.site.graph) == ("y", (None, None), "g")
+    assert mismatch.difference.index == (1,)
+    assert (verdict.unsure, verdict.advice, verdict.not_reached, verdict.proven) == ([], [], [], {})
 
 
 _NEG = "g (float[3] x) => ({}[{}] y) {{ y = Neg (x) }}"
@@ -168,6 +227,8 @@ def test_a_test_is_no_proof_where_one_is_asked_for() -> None:
         (("float", 3), ("double", 3), None),
         (("float", 3), ("float", 4), None),
         (("float", 3), ("float", "1, 3"), None),
+        (("double", 3), ("float", 4), None),
+        (("float", 4), ("double", 3), None),
     ],
 )
 def test_a_declaration_may_be_corrected_and_not_made_wrong(a: Any, b: Any, note: str | None) -> None:
@@ -223,6 +284,37 @@ def test_the_advice_on_what_did_not_run_decides_it(node: str, advice: str, optio
     assert not found.equal
     assert [text.startswith(advice) for text in found.advice] == [True]
     assert verify(model, model.clone(), inputs=[("mine", {"x": x, "i": np.array(index)})], **option).equal
+
+
+@pytest.mark.parametrize(("ran", "skipped", "equal"), [(1, 2, True), (1, 3, False), (2, 4, True), (2, 5, False)])
+def test_more_than_two_skipped_sets_for_each_that_ran_are_too_many(ran: int, skipped: int, equal: bool) -> None:
+    texts = ("y = Gather (x, i)", "m = Neg (x) w = Gather (m, i) y = Neg (w)")
+    a, b = (parsed(f"g (float[3] x, int64 i) => (float y) {{ {text} }}") for text in texts)
+    numbers = np.array([1, 2, 3], np.float32)
+    sets = [(f"set {n}", {"x": numbers, "i": np.array(9 if n < skipped else 1)}) for n in range(ran + skipped)]
+    verdict = verify(a, b, inputs=sets, rtol=1e-3)
+    assert (len(verdict.runs), len(verdict.skipped), verdict.equal) == (ran, skipped, equal)
+    said = f"the models ran on {ran} sets of inputs and not on {skipped}"
+    assert verdict.unsure == ([] if equal else [said])
+
+
+def test_inputs_that_end_early_count_where_models_are_tested(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not where they are proven to be equal; without any run they are the reason."""
+
+    def sets(count: int) -> Iterator[tuple[str, Any]]:
+        yield from [(f"set {n}", {"x": np.array([1, 2, 3], np.float32)}) for n in range(count)]
+        raise FeedError("there are no more.")
+
+    proven, tested = _NEG.format("float", 3), "g (float[3] x) => (float[3] y) { a = Neg (x) b = Neg (a) y = Neg (b) }"
+    none = "the models did not run on any of the inputs: there are no more"
+    for other, count, expected in (
+        (proven, 1, []),
+        (tested, 1, ["there are no more"]),
+        (tested, 0, [none]),
+    ):
+        monkeypatch.setattr(run, "given_sets", Mock(return_value=sets(count)))
+        verdict = verify(parsed(proven), parsed(other), inputs={}, rtol=1e-6)
+        assert verdict.unsure == expected, (other, count)
 
 
 # The whole model in the engine.

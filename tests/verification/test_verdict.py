@@ -399,6 +399,10 @@ def test_the_sentence_of_a_difference() -> None:
         with pytest.raises(VerificationError) as error:
             require_no_difference(verdict, "writing")
         assert str(error.value) == f"verification failed: after writing, {raised}."
+    for same in (Verdict("e"), Verdict("e", unsure=["why"])):
+        assert require_no_difference(same, "writing") is same
+    with pytest.raises(VerificationError, match=r"^verification failed: after writing, the names differ\.$"):
+        require_no_difference(Verdict("e", interface=["the names differ", "more"]), "writing")
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ def test_the_node_at_which_a_difference_starts(monkeypatch: pytest.MonkeyPatch) 
             self.kind, self.names = kind, [value.name for value in onnx.ModelProto.FromString(data).graph.output]
 
         def ready(self, seconds: float) -> None:
-            pass
+            assert seconds == 9
 
         def run(self, *_: object) -> list[object]:
             return [right[name] + (name in wrong[len(self.names)]) for name in self.names]

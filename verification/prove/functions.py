@@ -109,7 +109,7 @@ def _operands(term: Term) -> list[Term]:
         is_vector = table is not None and table.known is not None and table.known.ndim == 1
         return varying if is_vector and len(varying) == 1 else []
     constants = [arg.known for arg in term.args if arg is not None and arg.known is not None]
-    fits = term.op in _BY_ELEMENT and term.attrs.keys() <= _SETTINGS and term.out == 0
+    fits = term.op in _BY_ELEMENT and term.attrs.keys() <= _SETTINGS
     return varying if fits and all(array.size == 1 for array in constants) else []
 
 

@@ -484,6 +484,22 @@ def test_a_draw_differs_from_itself() -> None:
         model = parsed(f"g () => (float[2] y) {{ {body} }}")
         assert not proven(model, model)
         assert not proven(model, parsed(f"g () => (float[2] y) {{ {body} }}"))
+    operands = {
+        "Dropout": "k, r",
+        "BitmaskDropout": "k, r",
+        "BiasDropout": "k, k, , r",
+        "BitmaskBiasDropout": "k, k, , r",
+    }
+    for op, before in operands.items():
+        name = op if op == "Dropout" else f"com.microsoft.{op}"
+        head = "t = Constant <value = bool {1}> () r = Constant <value_float = 0.5> () k = Constant <value_floats = [1.0, 2.0]> ()"
+        for node, equal in (
+            (f"{name} ({before})", True),
+            (f"{name} ({before}, t)", False),
+            (f"{name} <seed = 1> ({before}, t)", True),
+        ):
+            model = parsed(f"g () => (float[2] y) {{ {head} y = {node} }}")
+            assert proven(model, model) == equal, node
     drawing = '<domain: "f", opset_import: ["" : 23]> h () => (q) { q = RandomNormal <shape = [2]> () }'
     twice, once = (
         parsed(f"g () => (float[2] y) {{ a = f.h () b = f.h () y = Sub (a, {other}) }} {drawing}")
@@ -570,6 +586,13 @@ def test_inputs_of_one_type_and_default_are_one() -> None:
         assert proven(a, b) == equal
 
     check_all(compare, _ENTERING)
+
+
+def test_an_operator_that_is_named_as_one_of_onnx_is_another() -> None:
+    for op in ("Identity", "Dropout", "Neg"):
+        models = [parsed(f"g (float[2] x) => (float[2] y) {{ y = {domain}{op} (x) }}") for domain in ("f.", "")]
+        assert not proven(*models)
+        assert proven(models[0], models[0])
 
 
 def test_promotion_that_is_refused_or_not_asked_for() -> None:

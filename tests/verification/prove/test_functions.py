@@ -142,8 +142,11 @@ def test_a_function_of_two_values_is_none() -> None:
         ("i = Cast <to = 7> (x) a = Cast <to = 7> (z) j = Add (i, a) y = Gather (w, j)", False),
         ("i = Cast <to = 7> (z) y = Gather (x, i)", False),
         ("y = LeakyRelu <alpha = 0.5> (x)", False),
+        ("y = com.microsoft.Gelu (x)", False),
+        ("a, y = Dropout (x)", False),
     ):
-        text = f"""<ir_version: 10, opset_import: ["" : 21]> g (float[2] x, float[2] z) => (float[A] y)
+        text = f"""<ir_version: 10, opset_import: ["" : 21, "com.microsoft" : 1]>
+            g (float[2] x, float[2] z) => (float[A] y)
             <float k = {{3}}, float[2] w = {{1, 2}}, float[2, 1] t = {{1, 2}}> {{ {body} }}"""
         model = as_model(onnx.parser.parse_model(text))
         proof = prove(
