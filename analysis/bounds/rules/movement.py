@@ -144,7 +144,7 @@ def _concatenated(step: Step, dims: Dims, axis: int) -> Interval:
     fixed = [length for length in lengths if length is not None]
     if len(fixed) < len(lengths) or sum(fixed) > _MOST_FOLLOWED:
         spread = [joined_along(part, [axis], dims) for part in parts]
-        return with_dims(hull(spread, dims), dims)
+        return with_dims(hull(spread), dims)
     frame = [max(part.low.shape[index] for part in parts) for index in range(rank)]
 
     def move(name: str) -> Any:
