@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 from onnx_ir import DataType
 
 from castsmith.analysis.bounds.rounding import Array, is_float, is_integer, limits_of, widest
-from castsmith.numerics.types import MOST_DIMENSIONS
 
 Ends = tuple[Array, Array]
 """The lower and the upper ends."""
@@ -42,6 +41,8 @@ class UnknownRangeError(Exception):
     """Nothing is known of the results of a node, or it contradicts the definition of its operator."""
 
 
+MOST_DIMENSIONS = 32
+"""Dimensions that numpy broadcasts; a value of more is one of unknown rank."""
 _MOST = 1 << 16
 """Entries that an interval has at most; beyond that its largest dimensions are joined."""
 
@@ -226,12 +227,14 @@ def interval_of(
 
 def together(low: Array, high: Array, special: Bits) -> tuple[Array, Array, Bits]:
     """Ends and possibilities broadcast to one shape."""
+    if low.shape == high.shape == special.shape:
+        return low, high, special
     arrays: Any = np.broadcast_arrays(low, high, special)
     return arrays[0], arrays[1], arrays[2]
 
 
 def _followed(dims: Dims | None) -> Dims | None:
-    """The dimensions, unless there are more than an array can have."""
+    """The dimensions, unless there are more than are followed."""
     return None if dims is not None and len(dims) > MOST_DIMENSIONS else dims
 
 
