@@ -18,6 +18,7 @@ from castsmith.analysis.bounds.calls import Calls
 from castsmith.analysis.bounds.control_flow import control_flow
 from castsmith.analysis.bounds.defaults import Default
 from castsmith.analysis.bounds.interval import (
+    MOST_DIMENSIONS,
     NONE,
     Dims,
     Interval,
@@ -60,7 +61,6 @@ from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
 from castsmith.ir.ops.table import RUNS_GRAPHS, traits_of
 from castsmith.ir.ops.traits import OF_OPERANDS, Moves
 from castsmith.ir.walks import graphs_in, graphs_of, nodes_of
-from castsmith.numerics.types import MOST_DIMENSIONS
 
 FOREIGN: Mapping[tuple[str, str], Rule] = foreign.RULES
 """By domain and operator."""
@@ -275,7 +275,7 @@ class Analysis:
         return anything(self.inference.type_of(value), None) if interval is None else interval
 
     def dims_of(self, value: onnx_ir.Value) -> Dims | None:
-        """The dimensions that are declared for a value, unless there are more than an array can have."""
+        """The dimensions that are declared for a value, unless there are more than are followed."""
         shape = value.shape
         if shape is None or len(shape) > MOST_DIMENSIONS:
             return None

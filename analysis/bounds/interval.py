@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 from onnx_ir import DataType
 
 from castsmith.analysis.bounds.rounding import Array, is_float, is_integer, limits_of, widest
-from castsmith.numerics.types import MOST_DIMENSIONS
 
 Ends = tuple[Array, Array]
 """The lower and the upper ends."""
@@ -42,6 +41,8 @@ class UnknownRangeError(Exception):
     """Nothing is known of the results of a node, or it contradicts the definition of its operator."""
 
 
+MOST_DIMENSIONS = 32
+"""Dimensions that numpy broadcasts; a value of more is one of unknown rank."""
 _MOST = 1 << 16
 """Entries that an interval has at most; beyond that its largest dimensions are joined."""
 
@@ -169,8 +170,8 @@ class Interval:
     @property
     def exact(self) -> Array | None:
         """The elements, where each is known; None otherwise."""
-        is_exact = self.dims is not None and self.low.shape == self.dims and bool((self.low == self.high).all())
-        return self.low if is_exact and self.bounded and self.finite else None
+        is_exact = self.low.shape == self.dims and bool((self.low == self.high).all())
+        return self.low if is_exact and self.finite else None
 
     def moved(self, move: Callable[[Any], Any], dims: Dims | None, shares: Shares | None = None) -> Interval:
         """The same elements in other places: `move` takes each of the arrays to one of the rank of `dims`."""
@@ -226,12 +227,14 @@ def interval_of(
 
 def together(low: Array, high: Array, special: Bits) -> tuple[Array, Array, Bits]:
     """Ends and possibilities broadcast to one shape."""
+    if low.shape == high.shape == special.shape:
+        return low, high, special
     arrays: Any = np.broadcast_arrays(low, high, special)
     return arrays[0], arrays[1], arrays[2]
 
 
 def _followed(dims: Dims | None) -> Dims | None:
-    """The dimensions, unless there are more than an array can have."""
+    """The dimensions, unless there are more than are followed."""
     return None if dims is not None and len(dims) > MOST_DIMENSIONS else dims
 
 
@@ -284,7 +287,7 @@ def collapsed(x: Interval, dims: Dims | None) -> Interval:
 
 def with_dims(x: Interval, dims: Dims | None) -> Interval:
     """The interval with dimensions that say more than its own; its entries fit them."""
-    return x if x.dims == dims else replace(x, dims=dims)
+    return replace(x, dims=dims)
 
 
 def absolute(low: Array, high: Array) -> Ends:
@@ -293,16 +296,12 @@ def absolute(low: Array, high: Array) -> Ends:
     return nearest, np.maximum(np.abs(low), np.abs(high))
 
 
-def hull(intervals: Sequence[Interval], dims: Dims | None = None) -> Interval:
+def hull(intervals: Sequence[Interval]) -> Interval:
     """The least interval that holds all of them; they have one rank, or the result is one entry for all elements."""
     first = intervals[0]
-    if dims is None and all(x is first or key_of(x) == key_of(first) for x in intervals[1:]):
+    if all(x is first or key_of(x) == key_of(first) for x in intervals[1:]):
         return first
-    if dims is None:
-        dims = reduce(common_dims, (interval.dims for interval in intervals))
-    rank = None if dims is None else len(dims)
-    if rank is None or any(interval.dims is None or len(interval.dims) != rank for interval in intervals):
-        intervals = [collapsed(interval, dims) for interval in intervals]
+    dims = reduce(common_dims, (interval.dims for interval in intervals))
     parts = [_fitted(interval.low, interval.high, interval.special, dims, interval.dtype) for interval in intervals]
     low = reduce(np.minimum, (part.low for part in parts))
     high = reduce(np.maximum, (part.high for part in parts))
@@ -364,7 +363,7 @@ def products(a: Ends, b: Ends) -> Ends:
         else:
             low = np.minimum(np.minimum(*by_low), np.minimum(*by_high))
             high = np.maximum(np.maximum(*by_low), np.maximum(*by_high))
-        if np.isfinite(low).all() and np.isfinite(high).all():
+        if not np.isnan(low).any():
             return low, high
         corners = [np.nan_to_num(corner, nan=0.0, posinf=np.inf, neginf=-np.inf) for corner in (*by_low, *by_high)]
     return reduce(np.minimum, corners), reduce(np.maximum, corners)

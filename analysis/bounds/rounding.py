@@ -111,8 +111,7 @@ def rounded(low: Array, high: Array, dtype: DataType) -> tuple[Array, Array]:
 
 def held(end: Array, before: Array, dtype: DataType) -> Array:
     """An end that overflowed, as the largest finite number that an element may be. before: The end that was rounded."""
-    most = np.abs(_nearest(before, DataType.FLOAT)) if dtype in _KEPT_WIDE else np.inf
-    return np.copysign(np.minimum(most, widest(dtype)), end)
+    return np.copysign(np.minimum(np.abs(_nearest(before, DataType.FLOAT)), widest(dtype)), end)
 
 
 def kept(low: Array, high: Array, dtype: DataType | None) -> tuple[Array, Array]:

@@ -14,6 +14,7 @@ from onnx_ir import AttributeType, DataType
 from castsmith.analysis.bounds.interval import (
     ANYTHING,
     MINUS,
+    MOST_DIMENSIONS,
     NAN,
     NONE,
     PLUS,
@@ -50,7 +51,6 @@ from castsmith.analysis.shapes.elements import Content, Derived, Operation, arra
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.ops.attributes import attribute_of, int_of, ints_of, text_of
 from castsmith.numerics.symbols import UNKNOWN, Element, symbol
-from castsmith.numerics.types import MOST_DIMENSIONS
 
 DEFAULTS = "inputs that have a default value keep it"
 LENGTHS = "symbolic dimensions are between 1 and 65536"

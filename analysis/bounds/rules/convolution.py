@@ -14,7 +14,6 @@ from castsmith.analysis.bounds.interval import (
     products,
 )
 from castsmith.analysis.bounds.rounding import Array
-from castsmith.analysis.bounds.rules.arithmetic import special_sums
 from castsmith.analysis.bounds.step import Rule, Step, longest, require_finite, spoilt
 from castsmith.analysis.bounds.sums import Matrix, Sums, product_with
 
@@ -91,7 +90,7 @@ def _with_bias(step: Step, x: Interval, sums: Sums, count: float, channels: int 
         least, most, bits = bias.low.reshape(shape), bias.high.reshape(shape), bias.special.reshape(shape)
         with np.errstate(all="ignore"):
             low, high, size = low + least, high + most, size + np.maximum(np.abs(least), np.abs(most))
-        special = special_sums(special, bits)
+        special = special | bits
         operands.append(bias)
     low, high, over = step.total(low, high, size, count + 1, *operands)
     if step.dims[0] is None and x.dims is not None:

@@ -235,7 +235,7 @@ def _width(query: Interval, heads: int) -> float:
 RULES: dict[tuple[str, str], Rule] = {
     (_MS, "Gelu"): gelu,
     (_MS, "FastGelu"): _biased(lambda step: gelu(step, tanh=True)),
-    (_MS, "BiasGelu"): _biased(lambda step: gelu(step, tanh=False)),
+    (_MS, "BiasGelu"): _biased(gelu),
     (_MS, "QuickGelu"): lambda step: swish(step, 1.702),
     (_MS, "SkipLayerNormalization"): _skip_norm,
     (_MS, "SkipSimplifiedLayerNormalization"): _skip_norm,

@@ -164,7 +164,7 @@ def gemm(step: Step) -> Interval:
         product = _of_two(step, a, right)
     factor = number(alpha, product.dtype)
     low, high = products((product.low, product.high), (np.asarray(alpha), np.asarray(alpha)))
-    special, size, operands = special_products(product, factor), np.maximum(np.abs(low), np.abs(high)), [product, a, b]
+    special, size, operands = special_products(product, factor), np.maximum(np.abs(low), np.abs(high)), [product, a]
     c = step.optional(2)
     if c is not None:
         if c.dims is None or len(c.dims) > 2:

@@ -144,7 +144,7 @@ def _concatenated(step: Step, dims: Dims, axis: int) -> Interval:
     fixed = [length for length in lengths if length is not None]
     if len(fixed) < len(lengths) or sum(fixed) > _MOST_FOLLOWED:
         spread = [joined_along(part, [axis], dims) for part in parts]
-        return with_dims(hull(spread, dims), dims)
+        return with_dims(hull(spread), dims)
     frame = [max(part.low.shape[index] for part in parts) for index in range(rank)]
 
     def move(name: str) -> Any:
@@ -189,7 +189,7 @@ def _regrouped(x: Interval, dims: Dims, old: Shape, shape: Shape) -> Interval:
 def _place_of(axis: int, old: Shape, new: Shape) -> int | None:
     """Return the new place of a dimension behind which there are as many elements as before."""
     behind = product(old[axis + 1 :])
-    places = (place for place, dim in enumerate(new) if dim == old[axis] and product(new[place + 1 :]) == behind)
+    places = (place for place in range(len(new)) if product(new[place + 1 :]) == behind)
     return None if isinstance(behind, Unknown) else next(places, None)
 
 

@@ -98,7 +98,9 @@ def test_what_is_far_from_what_was_read_is_read() -> None:
     assert remembered.product(copy, layout, (low, high)) is None  # nothing is known of the elements
     remembered.keep_interval(source, interval_of_tensor(source))
     assert remembered.product(copy, layout, (low, high)) is not None
-    assert remembered.product(copy, layout, (2 * low, high)) is None
+    for near, far in (((1.24, 1), (1.26, 1)), ((1, 1.24), (1, 1.26)), ((0.1, 0.1), (2, 2))):  # a quarter, or within
+        assert remembered.product(copy, layout, (near[0] * low, near[1] * high)) is not None
+        assert remembered.product(copy, layout, (far[0] * low, far[1] * high)) is None
     assert remembered.product(copy, layout, (low[:1], high[:1])) is None
     assert remembered.product(copy, Layout(K, N, turned=True), (low, high)) is None
     assert remembered.product(source, layout, (low, high)) is None

@@ -27,3 +27,11 @@ def test_weights_that_are_repeated_sum_up_to_more() -> None:
     model = model_of(body, "float[2,N] x, float[M,3] z", "int64[2] w = {2, 8}")
     found = bounds(model, ranges={"x": (-1, 1), "z": (0, 1)})["y"]
     assert found.how == "unknown" or found.high >= 8
+
+
+def test_elements_of_constants_that_are_not_very_large_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = model_of("y = MatMul (x, w) z = Gemm (x, w)", "float[1,2] x", "float[2,2] w = {3, 1, 1, 3}")
+    for most, magnitude in ((4, 4.0), (3, 6.0)):  # of each row the greatest element, which is in another column
+        monkeypatch.setattr(weights, "_MOST", most)
+        found = bounds(model, ranges={"x": (-1, 1)})
+        assert [found[name].magnitude for name in "yz"] == pytest.approx([magnitude] * 2, rel=1e-5)

@@ -60,14 +60,6 @@ def test_a_mask_of_the_largest_numbers_masks(score: float, how: str) -> None:
     assert bound(text, {**_RANGES, "q": (-score, score), "k": (-score, score), "m": (least, 0.0)}).how == how
 
 
-def test_what_is_kept_of_the_past() -> None:
-    text = _ATTENTION.format(23, "float[3, 9]", "is_causal = 0", ", , past, past")
-    found = castsmith.bounds(onnx.parser.parse_model(text), ranges={**_RANGES, "m": (0.0, 0.0)})
-    assert (found["keys"].low, found["keys"].high) == (-10, 10)
-    assert (found["values"].low, found["values"].high) == (-5, 3)
-    assert encloses(found["y"], -5, 3)
-
-
 def test_a_rotation_holds_the_pairs_and_what_is_beyond_them() -> None:
     text = """<ir_version: 10, opset_import: ["" : 23]> g (float[1, 2, 3, 8] x, float[1, 3, 2] c, float[1, 3, 2] s)
         => (y) {{ y = RotaryEmbedding <{}> (x, c, s) }}"""
