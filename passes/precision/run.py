@@ -249,7 +249,6 @@ class ConvertPrecision(SessionPass):
         precisions = {
             node: Precision(DataType.FLOAT, why or f"its weights are {name}", int(not why), node.outputs[0].name or "")
             for node, why in reasons.items()
-            if node.outputs
         }
         return PrecisionResult(model, bool(records.rewrites), records, precisions=precisions)
 
