@@ -92,7 +92,6 @@ class Change:
     records: Records
     converted: dict[onnx_ir.Node, None] = field(default_factory=dict[onnx_ir.Node, None])
     """The converted nodes, in the order of the model, so that the records are the same in every run."""
-    casts: list[onnx_ir.Node] = field(default_factory=list[onnx_ir.Node])
 
     @property
     def to(self) -> DataType:
@@ -360,7 +359,6 @@ def _cast_where_wanted(change: Change, value: onnx_ir.Value) -> None:
     for use in others:
         _rewire(use, result)
     insert_behind(value, node)
-    change.casts.append(node)
     users_text = ", ".join(users[:3]) + (", ..." if len(users) > 3 else "")
     reason = f"{users_text} {'needs' if len(users) == 1 else 'need'} {type_name(to)}"
     change.note(CAST_AT_BORDER, site_of(node), (), node_item(node), reason)
