@@ -78,6 +78,22 @@ def test_what_gets_the_elements_does_not_fit_either(body: str, more: str, beyond
     assert {value.name for value in found} == set(beyond.split()) - {"y"}
 
 
+def test_which_operators_give_results_as_large_as_their_operands() -> None:
+    passing = [
+        *("ReduceMax (q)", "ReduceMin (q)", "ReduceMean (q)", "GlobalAveragePool (q)", "GlobalMaxPool (q)", "Neg (q)"),
+        *("MaxPool <kernel_shape = [1]> (q)", "AveragePool <kernel_shape = [1]> (q)", "ReduceSum (q)", "Abs (q)"),
+        *("Sub (q, q)", "Mul (q, q)", "Div (q, q)", "Cast <to = 11> (q)", "Transpose (q)", "Concat <axis = 0> (q, q)"),
+    ]
+    for node in (*passing, *("Sigmoid (q)", "Tanh (q)", "Exp (q)", "Erf (q)", "Shape (q)", "Softmax (q)")):
+        model = onnx_ir.from_proto(
+            onnx.parser.parse_model(
+                f'<ir_version: 8, opset_import: ["": 17]> g (float[1,1,3] q) => (y) {{ y = {node} }}'
+            )
+        )
+        found = evidence(model, HALF, {"q": Known(0, 1e6)}).beyond(lambda _: True)
+        assert (model.graph.outputs[0] in found) == (node in passing), node
+
+
 def test_a_value_of_a_function_is_known_by_the_name_of_the_function() -> None:
     model = parsed("y = loc.F (w, x)", BODIES["a function"][1])
     inside = {key for value, key in keys_of(model).items() if (value.name or "-") in "pqr"}
