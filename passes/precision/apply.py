@@ -122,9 +122,7 @@ class Change:
 def apply(change: Change) -> None:
     """Change the model according to the sides of the variables, and record it."""
     problem = change.problem
-    change.converted = {
-        node: None for node, (variable, ports) in problem.nodes.items() if change.sides[variable] and ports.concerned
-    }
+    change.converted = {node: None for node, (variable, _) in problem.nodes.items() if change.sides[variable]}
     lowered_masks = _masks_that_are_cast(change)
     before = {node: (site_of(node), node_item(node, problem.inference.types)) for node in change.converted}
     _convert_constants(change, lowered_masks)
@@ -365,8 +363,8 @@ def _cast_where_wanted(change: Change, value: onnx_ir.Value) -> None:
 
 
 def _as_before(change: Change, value: onnx_ir.Value) -> ValueItem:
-    item, source = value_item(value, "output"), change.problem.facts.source(value)
-    return ValueItem(item.name, "?" if source is None else type_name(source), item.dims, role="output")
+    item, source = value_item(value, "output"), present(change.problem.facts.source(value), "the type of an output")
+    return ValueItem(item.name, type_name(source), item.dims, role="output")
 
 
 def _who(use: Use) -> str:
