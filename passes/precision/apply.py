@@ -92,7 +92,6 @@ class Change:
     records: Records
     converted: dict[onnx_ir.Node, None] = field(default_factory=dict[onnx_ir.Node, None])
     """The converted nodes, in the order of the model, so that the records are the same in every run."""
-    casts: list[onnx_ir.Node] = field(default_factory=list[onnx_ir.Node])
 
     @property
     def to(self) -> DataType:
@@ -123,9 +122,7 @@ class Change:
 def apply(change: Change) -> None:
     """Change the model according to the sides of the variables, and record it."""
     problem = change.problem
-    change.converted = {
-        node: None for node, (variable, ports) in problem.nodes.items() if change.sides[variable] and ports.concerned
-    }
+    change.converted = {node: None for node, (variable, _) in problem.nodes.items() if change.sides[variable]}
     lowered_masks = _masks_that_are_cast(change)
     before = {node: (site_of(node), node_item(node, problem.inference.types)) for node in change.converted}
     _convert_constants(change, lowered_masks)
@@ -360,15 +357,14 @@ def _cast_where_wanted(change: Change, value: onnx_ir.Value) -> None:
     for use in others:
         _rewire(use, result)
     insert_behind(value, node)
-    change.casts.append(node)
     users_text = ", ".join(users[:3]) + (", ..." if len(users) > 3 else "")
     reason = f"{users_text} {'needs' if len(users) == 1 else 'need'} {type_name(to)}"
     change.note(CAST_AT_BORDER, site_of(node), (), node_item(node), reason)
 
 
 def _as_before(change: Change, value: onnx_ir.Value) -> ValueItem:
-    item, source = value_item(value, "output"), change.problem.facts.source(value)
-    return ValueItem(item.name, "?" if source is None else type_name(source), item.dims, role="output")
+    item, source = value_item(value, "output"), present(change.problem.facts.source(value), "the type of an output")
+    return ValueItem(item.name, type_name(source), item.dims, role="output")
 
 
 def _who(use: Use) -> str:

@@ -70,9 +70,9 @@ class Evidence:
     def misfit(self, value: onnx_ir.Value) -> str:
         """Return the reason why the value does not fit: the number that it reaches, or below which it stays."""
         fact = self.of(value)
-        greatest = 0.0 if fact is None else fact.magnitude
-        if fact is None or not greatest:
+        if fact is None or not fact.magnitude:
             return ""
+        greatest = fact.magnitude
         if greatest >= self._limits.overflow:
             return f"{value.name} reaches {greatest:.6g} ({fact.how}), beyond {type_name(self._to)}"
         vanishes = greatest < self._limits.normal and not (fact.how == "proven" and greatest < _UNDERFLOW)
@@ -85,27 +85,25 @@ class Evidence:
 
         concerns: True for a value of a type that is converted. Constants are judged by their elements, not here.
         """
+        if self._bound is None:
+            return {}
         bounds = {
             value: why
-            for value in (all_values(self._model) if self._bound is not None else ())
+            for value in all_values(self._model)
             if concerns(value) and constant_tensor(value) is None and (why := self.misfit(value))
         }
-        links: dict[onnx_ir.Value, list[onnx_ir.Value]] = defaultdict(list)
-        for node in all_nodes(self._model) if bounds else ():
+        links: dict[onnx_ir.Value | None, list[onnx_ir.Value]] = defaultdict(list)
+        for node in all_nodes(self._model):
             for source, receiver in (*handed_on(self._model, node), *_passed(node)):
-                if source is not None:
-                    links[source].append(receiver)
+                links[source].append(receiver)
         waiting = list(bounds)
         while waiting:
             value = waiting.pop()
             for receiver in links.get(value, ()):
-                if receiver not in bounds and concerns(receiver) and not self._fits(receiver):
+                if receiver not in bounds and concerns(receiver) and self.of(receiver) is None:
                     bounds[receiver] = bounds[value]
                     waiting.append(receiver)
         return bounds
-
-    def _fits(self, value: onnx_ir.Value) -> bool:
-        return self.of(value) is not None and not self.misfit(value)
 
     def _hides(self, node: onnx_ir.Node) -> bool:
         """True if the sum is not as small as to vanish itself: then it is rounded by as much as a small operand is."""

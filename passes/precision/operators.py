@@ -149,11 +149,7 @@ RANGE = GROWING | {"Reciprocal", "ReduceL1", "ReduceL2", "ReduceLogSum", "LpPool
 
 LINEAR = frozenset({"Add", "Sub", "Mul", "Div", "Neg"})
 MEANS = frozenset({"ReduceMean", "ReduceSum", "GlobalAveragePool"})
-PASSING = (
-    operators(lambda row: row.rounding is not None or row.conversion is Conversion.CAST)
-    | MEANS
-    | {"AveragePool", "MaxPool", "GlobalMaxPool", "ReduceMax", "ReduceMin"}
-)
+PASSING = operators(lambda row: row.rounding is not None or row.conversion is Conversion.CAST) | MEANS | {"AveragePool"}
 """Operators whose results may be about as large as their operands, if nothing smaller is known of them."""
 SATURATING = {"Tanh": 16.0, "Erf": 8.0, "Sigmoid": 32.0}
 """Operators that give their limit, rounded to 16 bits, for operands from this magnitude on."""

@@ -160,7 +160,7 @@ def paths_of(node: onnx_ir.Node) -> Iterator[tuple[str, ...]]:
             if scopes:
                 yield steps_of(scopes[-2] if len(scopes) > 1 else scopes[-1])
         else:
-            yield steps_of("/".join(part.partition(":")[0] for part in text.split("/") if part.partition(":")[0]))
+            yield steps_of("/".join(part.partition(":")[0] for part in text.split("/")))
 
 
 def _literal(text: str) -> list[str]:

@@ -93,8 +93,12 @@ class Problem:
             is_weight = value.const_value is not None and self.model.ir_version < 4
             why = self._unfit_default(value, is_weight=is_weight)
             self.facts.carried[value] = Carried(unfit=why)
-            of_weight = KEPT if why else self.costs.variable()
-            self.variables[value] = of_weight if is_weight else self._asked_of(value)
+            if is_weight and why:
+                self.variables[value] = KEPT
+            elif is_weight and not value.is_graph_output():
+                self.variables[value] = self.costs.variable()
+            else:
+                self.variables[value] = self._asked_of(value)
         self.facts.trace(self.model)
         self.scope(graph)
         for index, value in enumerate(graph.outputs):

@@ -249,7 +249,6 @@ class ConvertPrecision(SessionPass):
         precisions = {
             node: Precision(DataType.FLOAT, why or f"its weights are {name}", int(not why), node.outputs[0].name or "")
             for node, why in reasons.items()
-            if node.outputs
         }
         return PrecisionResult(model, bool(records.rewrites), records, precisions=precisions)
 
@@ -334,11 +333,8 @@ def _precisions(change: Change, *, sparing: bool) -> dict[onnx_ir.Node, Precisio
     problem, precisions = change.problem, dict[onnx_ir.Node, Precision]()
     numbers = {node: number for number, part in enumerate(regions(change.converted), 1) for node in part}
     to = type_name(change.to)
-    casts = set(change.casts)
     for node in all_nodes(problem.model):
         reason = problem.reasons.get(node, "")
-        if node in casts:
-            continue
         preferred = problem.sensitivity.following.get(node, "")
         if node in change.converted:
             follows = f"its neighbors are {to}" if preferred else ""

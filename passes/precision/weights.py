@@ -17,13 +17,14 @@ from collections.abc import Iterable, Iterator, Mapping
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.constants import constant_tensor
+from castsmith.ir.constants import constant_tensor, new_constant
 from castsmith.ir.ops.casts import cast_node
 from castsmith.ir.ops.schemas import opset_of
 from castsmith.ir.ops.table import traits_of
 from castsmith.ir.records import Effect, Records, Refusal, Rewrite
-from castsmith.ir.text import constant_item, node_item, value_item
+from castsmith.ir.text import constant_item, node_item
 from castsmith.ir.walks import all_nodes, graph_of, graphs_with_initializers, holders
+from castsmith.numerics.errors import present
 from castsmith.passes.core.rewrite_pass import RULE, STORE_WEIGHT
 from castsmith.passes.core.rewriting import name_node
 from castsmith.passes.core.session import Session
@@ -60,34 +61,27 @@ def store_weights(
     model, records, reasons = session.model, Records(), dict[onnx_ir.Node, str]()
     held, namer, places = holders(model), session.namer(), dict[onnx_ir.Node, int]()
     for value in list(large_weights(model)):
-        tensor, users = constant_tensor(value), [node for node, _ in value.uses()]
-        if tensor is None:
-            continue
+        tensor = present(constant_tensor(value), "the tensor of a constant")
+        users = [node for node, _ in value.uses()]
         why = next((kept[node] for node in users if node in kept), "") or unfit(value.name or "", losses.of(tensor), to)
         reasons.update((node, why if reasons.get(node, why) else "") for node in users)
         if why:
             records.refusals.append(Refusal(name, refusal_code, site_of_constant(value), why))
             continue
         opset = opset_of(model.graph.opset_imports, "") or 0
-        before, source = constant_item(value) if value.producer() is None else value_item(value), tensor.dtype
-        put_constant(value, rounded(tensor, to, opset, value.name or ""))
-        cast = cast_node(value, source)
+        before, new = new_constant(value.name or "", tensor), rounded(tensor, to, opset, value.name or "")
+        put_constant(value, new)
+        cast = cast_node(value, tensor.dtype)
         name_node(cast, namer)
         cast.metadata_props[RULE] = STORE_WEIGHT.code
-        beside = value.producer()
         value.replace_all_uses_with(cast.outputs[0])
         cast.replace_input_with(0, value)
-        if beside is not None:
-            beside.append(cast)
-        else:
-            _first_user(users, value.graph, held, places).prepend(cast)
+        _first_user(users, value.graph, held, places).prepend(cast)
         saved = tensor.nbytes - tensor.size * to.itemsize
-        reason = loss_text(losses.of(tensor), to)
-        added = [constant_item(value) if beside is None else value_item(value), node_item(cast)]
+        reason, site = loss_text(losses.of(tensor), to), site_of_constant(value)
+        made = [constant_item(new_constant(value.name or "", new)), node_item(cast)]
         records.rewrites.append(
-            Rewrite(
-                name, STORE_WEIGHT.code, site_of_constant(value), before, added, reason, Effect.CONVERTED, int(saved)
-            )
+            Rewrite(name, STORE_WEIGHT.code, site, constant_item(before), made, reason, Effect.CONVERTED, int(saved))
         )
     if records.rewrites:
         session.changed()
@@ -98,7 +92,7 @@ def large_weights(model: onnx_ir.Model) -> Iterator[onnx_ir.Value]:
     """Yield the large floating-point constants: initializers and results of Constant nodes, but not scales."""
     constants: Iterable[onnx_ir.Value] = (
         *(value for graph in graphs_with_initializers(model) for value in graph.initializers.values()),
-        *(node.outputs[0] for node in all_nodes(model) if node.op_type == "Constant" and node.outputs),
+        *(node.outputs[0] for node in all_nodes(model) if node.op_type == "Constant"),
     )
     for value in constants:
         tensor = constant_tensor(value)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import onnx.parser
 import onnx_ir
 import pytest
 
+from castsmith.ir.walks import all_nodes
 from castsmith.numerics.errors import OptionError
 from castsmith.passes.precision.patterns import (
+    Asked,
     Pattern,
     exact_pattern,
     parse_patterns,
@@ -14,11 +17,12 @@ from castsmith.passes.precision.patterns import (
     require_matches,
     steps_of,
 )
+from tests.sampling import check_all
 
 
 def node(op: str, name: str | None = None, domain: str = "", result: str = "r", **metadata: str) -> onnx_ir.Node:
     made = onnx_ir.Node(domain, op, [], name=name, num_outputs=2)
-    made.outputs[0].name, made.outputs[1].name = result, f"{result}_2"
+    made.outputs[0].name, made.outputs[1].name = result, f"{result}_2" if result else ""
     made.metadata_props.update({key.replace("__", "."): text for key, text in metadata.items()})
     return made
 
@@ -35,6 +39,8 @@ NODES = {
     "space": node("Relu", "n7", result="f", namespace="Model: x/Block_2: y/: z"),
     "later": node("Relu", "n8", result="g", pkg__torch__onnx__namespace="tail: T/conv: C"),
     "broken": node("Relu", "n9", result="h", pkg__torch__onnx__name_scopes="[oops"),
+    "empty": node("Identity", None, result=""),
+    "tuple": node("Relu", "n11", result="j", pkg__torch__onnx__name_scopes="['a', 'b'], 'c'"),
     "number": node("Relu", "n10", result="i", pkg__torch__onnx__name_scopes="[]"),
 }
 ALL = set(NODES)
@@ -74,7 +80,11 @@ MATCHED: list[tuple[str, set[str]]] = [
     ("n9", {"broken"}),
     ("*", ALL),
     ("op:*", ALL),
-    ("path:*", ALL - {"gelu", "bare", "broken", "number"}),
+    ("path:*", ALL - {"gelu", "bare", "broken", "number", "empty", "tuple"}),
+    ("name:*", ALL - {"empty"}),
+    ("name:encoder", set()),
+    ("op:encoder", set()),
+    ("path:gelu_1", set()),
 ]
 
 
@@ -89,6 +99,8 @@ def test_patterns_of_results() -> None:
     assert (pattern.text, pattern.why, pattern.kind) == ("a, b", "measured", "")
     assert {key for key, each in NODES.items() if pattern.matches(each)} == {"attn", "norm"}
     assert not pattern.matches(onnx_ir.Node("", "Add", [], num_outputs=0))
+    softmax = exact_pattern(["a", "b"], "measured", "Softmax")
+    assert {key for key, each in NODES.items() if softmax.matches(each)} == {"norm"}
     assert parse_patterns([pattern, "x"], "keep") == (pattern, Pattern("x", "", "x"))
 
 
@@ -100,6 +112,7 @@ def test_texts_of_patterns() -> None:
     )
     assert parse_patterns(("a", "b"), "keep") == (Pattern("a", "", "a"), Pattern("b", "", "b"))
     assert parse_patterns("other:b", "keep") == (Pattern("other:b", "", "other:b"),)
+    assert parse_patterns("op, name", "keep") == (Pattern("op", "", "op"), Pattern("name", "", "name"))
     assert parse_patterns("op::b", "keep") == (Pattern("op::b", "", "op::b"),)
     assert parse_patterns([], "keep") == ()
     for given, message in (
@@ -111,6 +124,54 @@ def test_texts_of_patterns() -> None:
         with pytest.raises(OptionError) as refused:
             parse_patterns(given, "keep")  # pyright: ignore[reportArgumentType]
         assert str(refused.value) == message
+
+
+ASKED: list[tuple[str, dict[str, str]]] = [
+    # patterns, and the pattern by which each node is selected, by its result
+    ("MatMul", {"a": "MatMul"}),
+    ("op:If", dict.fromkeys("bpq", "op:If")),
+    ("Relu", {"p": "Relu", "m": "Relu"}),
+    ("op:f", dict.fromkeys("dmnst", "op:f")),
+    ("op:g", {"n": "op:g", "e": "op:g", "s": "op:g", "t": "op:g"}),
+    ("op:Loop", {"s": "op:Loop", "t": "op:Loop"}),
+    ("op:If, Relu", {"b": "op:If", "p": "op:If", "q": "op:If", "m": "Relu"}),
+    ("Relu, op:f", {"p": "Relu", "d": "op:f", "m": "Relu", "n": "op:f", "s": "op:f", "t": "op:f"}),
+    ("Mat*, MatMul", {"a": "Mat*"}),
+]
+
+
+def of_calls() -> onnx_ir.Model:
+    return onnx_ir.from_proto(
+        onnx.parser.parse_model(
+            '<ir_version: 8, opset_import: ["": 17, "own": 1]> g (float[2,2] x, bool c, int64 n) => (float[2,2] e) {'
+            " a = MatMul (x, x) b = If (c) <then_branch = u () => (float[2,2] p) { p = Relu (a) }, else_branch = v ()"
+            " => (float[2,2] q) { q = Neg (a) }> d = own.f (b) e = own.g (d) }"
+            ' <domain: "own", opset_import: ["": 17, "own": 1]> f (x) => (n) { m = Relu (x) n = own.g (m) }'
+            ' <domain: "own", opset_import: ["": 17]> g (x) => (s) { s = Loop ("", "", x) <body = w (int64 i, bool k,'
+            " float[2,2] o) => (bool k, float[2,2] t) { t = Neg (o) }> }"
+        )
+    )
+
+
+def require_asked(text: str, expected: dict[str, str]) -> None:
+    model = of_calls()
+    asked = Asked(parse_patterns(text, "keep"), "as requested by", list(all_nodes(model)))
+    found = {node.outputs[0].name: why for node, why in asked.with_all_inside(model).items()}
+    assert found == {name: f"as requested by {pattern}" for name, pattern in expected.items()}
+
+
+def test_what_is_inside_of_selected_nodes_is_selected_too() -> None:
+    check_all(require_asked, ASKED)
+
+
+def test_nodes_are_selected_by_the_operators_that_they_had_and_copies_by_their_own() -> None:
+    model = of_calls()
+    asked = Asked([exact_pattern(["d"], "measured", "f"), *parse_patterns("Tanh", "keep")], "kept,", list(model.graph))
+    call = next(node for node in model.graph if node.op_type == "f")
+    call.op_type = "f_float"
+    new = onnx_ir.Node("", "Tanh", [call.outputs[0]], num_outputs=1)
+    model.graph.append(new)
+    assert asked.with_all_inside(model) == {call: "measured", new: "kept, Tanh"}
 
 
 def test_a_pattern_that_matches_nothing() -> None:

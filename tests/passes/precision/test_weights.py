@@ -14,7 +14,15 @@ import pytest
 from onnx import numpy_helper
 
 import castsmith
+from castsmith.ir.io.loading import from_proto
+from castsmith.ir.records import RewriteResult
+from castsmith.ir.walks import all_nodes
 from castsmith.numerics.errors import OptionError
+from castsmith.numerics.promotion.rules import PromotionRules
+from castsmith.passes.core.rewrite_pass import RULE
+from castsmith.passes.core.session import Session
+from castsmith.passes.precision.run import ConvertPrecision
+from tests.sampling import check_all
 
 pytestmark = pytest.mark.usefixtures("engines_here")
 
@@ -148,6 +156,86 @@ def test_a_search_keeps_the_weights_that_cost_most() -> None:
         "b": 1,
         "v": 1,
     }
+
+
+_128, _127 = ("{" + ", ".join(["0.1"] * count) + "}" for count in (128, 127))
+_FLOATS = "[" + ", ".join(["0.1"] * 128) + "]"
+STORED: list[tuple[str, str]] = [
+    # the rest of a model, and the types of the casts behind weights that are stored in 16 bits, with who reads them
+    (f"=> (float[128] y) <float[128] w = {_128}> {{ y = Add (x, w) }}", "float for Add"),
+    (f"=> (float[127] y) <float[127] w = {_127}> {{ y = Add (z, w) }}", ""),
+    (f"=> (double[128] y) <double[128] w = {_128}> {{ y = Add (d, w) }}", "double for Add"),
+    (f"=> (float16[128] y) <float16[128] w = {_128.replace('0.1', '14336')}> {{ y = Add (h, w) }}", ""),
+    (f"=> (float[128] y) <float[128] w = {_128}> {{ y = Relu (x) }}", ""),
+    (f"=> (float[128] y, float[128] w) <float[128] w = {_128}> {{ y = Add (x, w) }}", ""),
+    (f"=> (float[128] y, float[128] k) {{ k = Constant <value_floats = {_FLOATS}> () y = Add (x, k) }}", ""),
+    (f"=> (float[128] y) {{ k = Constant <value_floats = {_FLOATS}> () y = Add (x, k) }}", "float for Add"),
+    (f"=> (float[128] y) {{ k = com.acme.Constant <value_floats = {_FLOATS}> () y = Add (x, k) }}", ""),
+    (f"=> (float[128] y) <float[128] w = {_128}> {{ a = LayerNormalization (x, w) y = Add (a, w) }}", ""),
+    (f"=> (float[128] y) <float[128] w = {_128}> {{ a = Relu (x) b = Add (x, w) y = Mul (b, w) }}",
+     "float for Add Mul"),
+    (f"=> (float[128] y) <float[128] w = {_128}> {{ a = Relu (x) y = If (c) <then_branch = t () => (float[128] p)"
+     f" {{ p = Add (a, w) }}, else_branch = e () => (float[128] q) {{ q = Mul (a, w) }}> }}", "float for Add Mul"),
+    (f"=> (float[128] y) {{ y = If (c) <then_branch = t () => (float[128] p) <float[128] w = {_128}>"
+     f" {{ p = Add (x, w) }}, else_branch = e () => (float[128] q) {{ q = Relu (x) }}> }}", "float for Add"),
+]  # fmt: skip
+
+
+def require_stored(rest: str, expected: str) -> None:
+    text = '<ir_version: 10, opset_import: ["": 21, "com.acme": 1]> g (float[128] x, float[127] z, double[128] d,'
+    before = onnx_ir.from_proto(onnx.parser.parse_model(f"{text} float16[128] h, bool c) {rest}"))
+    result = ConvertPrecision(weights_only=True)(before)
+    casts = [node for node in all_nodes(result.model) if node.metadata_props.get(RULE) == "store-weight"]
+    said = [
+        f"{onnx_ir.DataType(node.attributes['to'].as_int()).name.lower()} for"
+        f" {' '.join(user.op_type for user, _ in node.outputs[0].uses())}"
+        for node in casts
+    ]
+    assert "".join(said) == expected
+    assert bool(result.modified) == bool(expected)
+    onnx.checker.check_model(onnx_ir.to_proto(result.model), full_check=True)
+
+
+def test_which_weights_are_stored_and_who_reads_them() -> None:
+    check_all(require_stored, STORED)
+
+
+def test_the_record_of_a_constant_node_shows_its_elements() -> None:
+    text = '<ir_version: 10, opset_import: ["": 21]> g (float[128] x) => (float[128] y) {{ {} y = Add (x, k) }}'
+    for node in (f"k = Constant <value_floats = {_FLOATS}> ()", f"k = Constant <value = float[128] {_128}> ()"):
+        result = ConvertPrecision(weights_only=True)(from_proto(onnx.parser.parse_model(text.format(node))))
+        assert isinstance(result, RewriteResult)
+        (record,) = result.records.rewrites
+        assert [item.code for item in (*record.removed, *record.made)] == [
+            "float[128] k = {... 128 elements ...}",
+            "float16[128] k = {... 128 elements ...}",
+            "k_float = Cast <to = float> (k)",
+        ]
+        assert (str(record.site), record.saved_bytes) == ("g: k (Constant)", 256)
+
+
+def test_what_was_known_of_a_model_is_forgotten_only_if_it_changes() -> None:
+    for weight, modified in ((_128, True), (_127, False)):
+        size = weight.count("0.1")
+        text = f"g (float[{size}] x) => (float[{size}] y) <float[{size}] w = {weight}> {{ y = Add (x, w) }}"
+        session = Session(from_proto(onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["": 21]> {text}')))
+        known = session.inference(PromotionRules())
+        ConvertPrecision(weights_only=True).rewrite(session)
+        assert (session.inference(PromotionRules()) is not known) == modified
+
+
+def test_the_pass_alone_refuses_what_it_cannot_store() -> None:
+    model = from_proto(given())
+    lacks = "onnxruntime-coreml has no bfloat16; name another precision or target."
+    refused: list[tuple[str, str | None, str]] = [
+        ("float", None, "`weights_only` stores weights in float16 or bfloat16, not in float."),
+        ("bfloat16", "onnxruntime-coreml", lacks),
+    ]
+    for to, target, text in refused:
+        with pytest.raises(OptionError) as error:
+            ConvertPrecision(to, weights_only=True, target=target)(model)
+        assert str(error.value) == text
+    assert ConvertPrecision(weights_only=True, target="onnxruntime-coreml")(model).modified
 
 
 def test_options_that_contradict_it() -> None:
