@@ -176,7 +176,7 @@ def place_constant(constant: onnx_ir.Value, node: onnx_ir.Node, namer: Namer) ->
         new.name = new.name or namer.fresh(f"castsmith_{new.op_type}")
         for output in new.outputs:
             if output is not constant:
-                output.name = new.name = namer.fresh(output.name or "castsmith_constant")
+                output.name = new.name = namer.fresh(present(output.name, "the name of the constant"))
         node.prepend(new)
 
 

@@ -13,7 +13,7 @@ from castsmith.ir.ops.casts import read_cast
 from castsmith.ir.ops.promote_types import is_convert_promote_types, promotion_rules_of
 from castsmith.ir.ops.qonnx import is_trunc, read_trunc, trunc_operands
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, op_formals, opset_of
-from castsmith.ir.ops.table import CASTS, CONVERSIONS, LINEAR
+from castsmith.ir.ops.table import CONVERSIONS, LINEAR
 from castsmith.ir.walks import Scope
 from castsmith.numerics.promotion.common import common_type
 from castsmith.passes.fold.conversions import BitCastTo, CastTo, Reading, TruncOf, read_quantize
@@ -56,8 +56,6 @@ class Reader:
     def _cast(self, node: onnx_ir.Node, opset: int) -> tuple[Reading, ...] | None:
         if node.op_type == "BitCast":
             return _bit_cast(node, opset) if op_formals("", "BitCast", opset) is not None else None
-        if node.op_type not in CASTS:
-            return None
         meaning = read_cast(node, self._type_of(node, node.inputs[1]) if node.op_type == "CastLike" else None)
         value = node.inputs[0]
         if meaning is None or meaning.to is None or value is None:

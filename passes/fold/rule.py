@@ -210,7 +210,7 @@ class Folding:
     ) -> Refusal | None:
         """Return the reason why a constant of the type cannot replace the output."""
         for derivation in derivations:
-            if not self.namer.takes_constant(graph_of(beside), derivation.constant.dtype):
+            if derivation.stands is None and not self.namer.takes_constant(graph_of(beside), derivation.constant.dtype):
                 opset, dtype = self.namer.constant_opset(graph_of(beside)), type_name(derivation.constant.dtype)
                 reason = f"it would have to be a Constant, which at opset {opset} does not support {dtype}"
                 return Refusal(NAME, FOLD_CONSTANT.code, site_of(node), reason)
@@ -222,7 +222,7 @@ class Folding:
         self, node: onnx_ir.Node, new: Sequence[Derivation], kept: Container[onnx_ir.Value], dropped: int
     ) -> Refusal | None:
         added = sum(derivation.constant.nbytes for derivation in new)
-        left = self.max_total_growth - self.grown
+        left = max(0, self.max_total_growth - self.grown)
         growth = added - dropped
         if growth > min(self.max_growth, left):
             growth = added - bytes_of_dropped([node, *self._twins(node, new)], kept)

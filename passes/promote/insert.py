@@ -34,6 +34,7 @@ from castsmith.ir.records import Effect, Records, Rewrite, RewriteResult
 from castsmith.ir.text import Types, node_item, site_of
 from castsmith.ir.validation import require_order
 from castsmith.ir.walks import all_nodes, graph_of, nodes_of
+from castsmith.numerics.errors import present
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import type_name
 from castsmith.passes.core.options import shared
@@ -179,7 +180,7 @@ class InsertPromoteTypes(SessionPass):
             imports = session.imports[graph]
             records.rewrites.append(convert_joined_output(graph, index, dtype, work.namer, imports, inference.types))
         follow_types(model, inference, work.namer, records, keep_output_types=self.keep_output_types)
-        if records.rewrites or CASTSMITH_DOMAIN in session.survey.domains:
+        if CASTSMITH_DOMAIN in session.survey.domains:
             _import_domain(model)
         return RewriteResult(model, bool(records.rewrites), records)
 
@@ -198,17 +199,15 @@ def _import_domain(model: onnx_ir.Model) -> None:
     """Import a domain in the main graph if a function needs it: runtimes inline the function there."""
     scopes = (model.graph, *model.functions.values())
     needing = [scope for scope in scopes if any(node.domain == CASTSMITH_DOMAIN for node in nodes_of(scope))]
-    for scope in {model.graph: None, **dict.fromkeys(needing)} if needing else ():
+    for scope in {model.graph: None, **dict.fromkeys(needing)}:
         scope.opset_imports.setdefault(CASTSMITH_DOMAIN, 1)
 
 
 def _repair_nodes(work: Work) -> None:
     inference = work.inference
     marked = {*inference.disagreements, *inference.illegal, *(node for node, _ in inference.conversions)}
-    if not marked:
-        return
     scopes = work.session.imports
-    for node in [node for node in all_nodes(work.session.model) if node in marked]:
+    for node in [node for node in work.session.nodes if node in marked]:
         imports = scopes[graph_of(node)]
         for disagreement in (*inference.disagreements.get(node, ()), *inference.illegal.get(node, ())):
             promote(disagreement, imports, work)
@@ -217,10 +216,10 @@ def _repair_nodes(work: Work) -> None:
 
 
 def _convert_entering_state(node: onnx_ir.Node, index: int, imports: Mapping[str, int], work: Work) -> None:
-    dtype, operand = work.inference.conversions.get((node, index)), node.inputs[index]
-    if dtype is None or operand is None:
+    dtype = work.inference.conversions.get((node, index))
+    if dtype is None:
         return
-    cast = conversion(operand, dtype, imports)
+    cast = conversion(present(node.inputs[index], "the initial state"), dtype, imports)
     reason = f"the body widens this state to {type_name(dtype)}, so its initial value is cast"
     change = Replacement(WIDEN_STATE.code, reason, (cast,), (), {index: cast.outputs[0]}, effect=Effect.REPAIR)
     work.records.rewrites.append(work.applied(node, change))

@@ -22,7 +22,7 @@ from castsmith.ir.ops.casts import cast_node
 from castsmith.ir.ops.promote_types import drop_unused_bodies, is_convert_promote_types
 from castsmith.ir.records import Refusal, RewriteResult
 from castsmith.ir.text import site_of
-from castsmith.ir.walks import Scope
+from castsmith.ir.walks import Scope, graph_of
 from castsmith.numerics.errors import present
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import type_name
@@ -69,12 +69,12 @@ def resolve(
     if not is_convert_promote_types(node):
         return None
     common = inference.type_of(node.outputs[0])
-    if common is None or node.graph is None:
+    if common is None:
         return Refusal(NAME, RESOLVE_PROMOTION.code, site_of(node), "the type of an operand is unknown")
     casts: list[onnx_ir.Node] = []
     results: list[onnx_ir.Value] = []
     for operand in (present(value, "the operand") for value in node.inputs):
-        key = (node.graph, operand, common)
+        key = (graph_of(node), operand, common)
         if inference.type_of(operand) == common:
             casts_made[key] = operand
         elif key not in casts_made:

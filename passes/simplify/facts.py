@@ -81,7 +81,7 @@ class Chain:
     @cached_property
     def stays(self) -> bool:
         """True if one cast from the origin would move more bytes."""
-        return self.twin is None and reads_more(self.node, self.origin.value, self.facts.inference, self.opset)
+        return reads_more(self.node, self.origin.value, self.facts.inference, self.opset)
 
     @cached_property
     def obstacle(self) -> str | None:
@@ -151,7 +151,7 @@ class Facts:
         source, path, because = start, list[DataType](), ""
         while (behind := self._origins.get((source, last))) is None:
             step = cast_before(source, self.inference)
-            if step is None or last.to is None:
+            if step is None:
                 behind = Origin(source)
                 break
             before, dtype, first = step

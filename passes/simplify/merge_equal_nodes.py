@@ -47,7 +47,7 @@ def nodes_before(casts: Iterable[onnx_ir.Node]) -> set[onnx_ir.Node]:
 
 def merge(node: onnx_ir.Node, facts: Facts) -> Replacement | None:
     """Use the results of an earlier equal node; remember this one if there is none."""
-    if node.op_type in CASTS or node not in facts.before_casts or not _may_have_twin(node):
+    if node not in facts.before_casts or not _may_have_twin(node):
         return None
     key = _key(node, facts.imports_of(node))
     if key is None:

@@ -111,8 +111,6 @@ class SimplifyCasts(SessionPass):
 
 def _unless_identity(node: onnx_ir.Node, replacement: Replacement, facts: Facts) -> Replacement | Refusal:
     """Refuse a replacement after which a graph output would need an Identity that the target lacks."""
-    if not any(output.is_graph_output() for output in node.outputs):
-        return replacement
     target, imports = facts.legality.target, facts.imports_of(node)
     lack = lacking_identity(node, replacement.outputs or (), facts.inference, imports, target, replacement.nodes)
     return replacement if lack is None else Refusal(NAME, replacement.rule, site_of(node), lack)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -30,33 +30,33 @@ class Savings:
     def of(self, node: onnx_ir.Node, replacement: Replacement) -> int:
         """Return the bytes that the replacement of the node saves each time the model runs."""
         inputs, kept = node.inputs, {*replacement.inputs.values(), *(replacement.outputs or ())}
-        saved = self._cast(node) if replacement.outputs is not None else 0.0
+        saved = self._cast(node)
         for new in replacement.nodes:
-            saved -= self._cast(new)
-            kept.update([value for value in new.inputs if value is not None])
+            saved -= self._cast(new, *node.outputs)
         if node.op_type not in SHAPE_ONLY:
             for index, value in replacement.inputs.items():
                 saved += self._narrower(inputs[index], value)
         dropped = inputs if replacement.outputs is not None else [inputs[index] for index in replacement.inputs]
-        for value in dict.fromkeys(dropped):
-            saved += self._going(value, kept)
+        for place, value in enumerate(dropped):
+            saved += self._going(value, kept, node.outputs if place == 0 and _is_cast(node) else ())
         return int(saved)
 
-    def _going(self, value: onnx_ir.Value | None, kept: set[onnx_ir.Value]) -> float:
-        """Return the bytes of the casts that become unused without one user of the value."""
+    def _going(self, value: onnx_ir.Value | None, kept: set[onnx_ir.Value], shaped: Sequence[onnx_ir.Value]) -> float:
+        """Return the bytes of the casts that become unused without one user of the value; shaped: as in `_cast`."""
         total = 0.0
         while value is not None and value not in kept and not value.is_graph_output():
             cast = value.producer()
             if cast is None or not _is_cast(cast) or use_count(value) != 1:
                 break
-            total, value = total + self._cast(cast), cast.inputs[0]
+            total, value = total + self._cast(cast, *shaped), cast.inputs[0]
         return total
 
-    def _cast(self, node: onnx_ir.Node) -> float:
+    def _cast(self, node: onnx_ir.Node, *shaped: onnx_ir.Value) -> float:
+        """Return the bytes of a cast, whose shape is also that of `shaped`; 0 for another node."""
         if not _is_cast(node) or node.inputs[0] is None:
             return 0.0
         source, result = node.inputs[0], node.outputs[0]
-        return self._elements(source, result) * (self._itemsize(source) + self._itemsize(result))
+        return self._elements(source, result, *shaped) * (self._itemsize(source) + self._itemsize(result))
 
     def _narrower(self, old: onnx_ir.Value | None, new: onnx_ir.Value) -> float:
         if old is None or new.const_value is not None:
@@ -88,8 +88,7 @@ def reads_more(node: onnx_ir.Node, origin: onnx_ir.Value, inference: Inference, 
     count, more, less = use_count(source), element_bytes(wide), element_bytes(narrow)
     if source.is_graph_output() or count * (more - less) > more + less:
         return True
-    first = source.producer()
-    meaning = None if first is None else read_cast(first)
+    meaning = read_cast(present(source.producer(), "the cast before"))
     for user in (user for user, _ in source.uses() if user is not node):
         last = read_cast(user, inference.type_of(user.outputs[0])) if user.op_type in CASTS else None
         if meaning is None or last is None or meaning.to is None or last.to is None:

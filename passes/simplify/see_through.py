@@ -190,8 +190,6 @@ def _past_both(node: onnx_ir.Node, facts: Facts) -> Replacement | Refusal | None
     alike = all(
         of_operand is not None and (of_operand[1], of_operand[2].to) == (source, meaning.target) for of_operand in steps
     )
-    if not alike and steps[0] is not None and steps[1] is not None:
-        return None
     constant = None if alike else _narrowed(node.inputs[1 if steps[0] else 0], source, opset)
     if not (alike or constant is not None) or not facts.legality.takes(node, 0, source, imports):
         return None

@@ -158,6 +158,27 @@ def test_conditions_of_others_are_looked_at() -> None:
     assert told.told[0] != told.told[2]
 
 
+@pytest.mark.parametrize(("steps", "early_stop", "runs"), [(3, False, 3), (3, True, 1), (2, False, 2)])
+def test_a_manager_of_onnx_ir_in_ours_keeps_its_settings(steps: int, early_stop: bool, runs: int) -> None:
+    told = Told()
+    OurSequential(PassManager([told], steps, early_stop))(mixed())
+    assert len(told.told) == 2 * runs
+
+
+class Twice(InPlacePass):
+    """A pass of another that runs one of ours twice, and says that it changed nothing."""
+
+    def call(self, model: onnx_ir.Model) -> PassResult:
+        assert [SimplifyCasts()(model).modified for _ in range(2)] == [True, False]
+        return PassResult(model, False)
+
+
+def test_a_change_of_one_of_ours_counts_whatever_the_pass_around_it_says() -> None:
+    text = """<ir_version: 10, opset_import: ["": 21]>
+    g (float[2] x) => (float[2] y) { a = Cast <to = 1> (x) y = Neg (a) }"""
+    assert OurSequential(Twice())(onnx_ir.from_onnx_text(text)).modified
+
+
 def test_nodes_out_of_order_do_not_meet_what_promotion_requires() -> None:
     model = mixed()
     nodes = list(model.graph)

@@ -31,6 +31,7 @@ from castsmith.numerics.runtimes.dispatch import (
     RUNTIMES,
 )
 from castsmith.numerics.types import type_name
+from castsmith.passes import SimplifyCasts
 from castsmith.passes.core import options
 from castsmith.passes.core.options import PASS_OPTIONS, Options, option_info
 from castsmith.targets.target import load_target
@@ -216,6 +217,14 @@ def test_a_wrong_type_is_refused() -> None:
 @pytest.mark.parametrize("name", [name for name in FIELDS if FIELDS[name].default is not None])
 def test_none_is_refused_where_it_is_no_default(name: str) -> None:
     refusal_of(name, None)
+
+
+@pytest.mark.parametrize("value", [None, object()])
+@pytest.mark.parametrize("name", ["default_size", "sizes", "undefined_free"])
+def test_options_of_a_pass_alone_refuse_other_types(name: str, value: object) -> None:
+    with pytest.raises(OptionError, match=name) as raised:
+        SimplifyCasts(**{name: value})  # pyright: ignore[reportArgumentType]
+    assert isinstance(raised.value, TypeError)
 
 
 @pytest.mark.parametrize("value", [1, np.bool_(True), np.int8(1)])

@@ -142,7 +142,10 @@ def test_a_weight_that_is_stored_on_purpose_stays(metadata: dict[str, str], left
 
 
 @pytest.mark.parametrize("run", [FoldConstants(), PlaceCasts(), SimplifyCasts()])
-@pytest.mark.parametrize("node", ["Cast <to = 1> ()", "Shape ()", "Gather (x)", "Less ()", "Less (x)", "Transpose ()"])
+@pytest.mark.parametrize(
+    "node",
+    ["Cast <to = 1> ()", 'Cast <to = 1> ("")', "Shape ()", "Gather (x)", "Less ()", "Less (x)", "Transpose ()"],
+)
 def test_a_node_without_its_operands_is_left_alone(run: RewritePass, node: str) -> None:
     model = parsed(f"g (float[2] x) => (float16[2] c, bool[2] y) {{ c = Cast <to = 10> (x) y = {node} }}")
     assert not run(model).modified

@@ -85,6 +85,10 @@ LEFT = {
         "g () => (float16[N] y) <float[1] w = {1}, double[1] v = {2}> { a = Concat <axis = 0> (w, v) y = Cast <to = 10>"
         " (a) }"
     ),
+    "updates of another type": (
+        "g () => (float16[2] y) <float[2] w = {1, 2}, int64[1, 1] i = {0}, double[1] v = {2}>"
+        " { a = ScatterND (w, i, v) y = Cast <to = 10> (a) }"
+    ),
     "a sequence is no tensor": (
         "g () => (float16[1] y) <float[1] w = {1}, int64 i = {0}> { a = SequenceConstruct (w) b = Identity (a)"
         " c = SequenceAt (b, i) y = Cast <to = 10> (c) }"

@@ -15,6 +15,7 @@ from onnx_ir import DataType
 
 import castsmith
 from castsmith.ir.constants import new_constant
+from castsmith.ir.ops import moves as fold_moves
 from castsmith.ir.records import RewriteResult
 from castsmith.passes.fold import conversions as fold_conversions, values as fold_values
 from castsmith.passes.fold.run import FoldConstants
@@ -190,3 +191,23 @@ def test_external_data_folds(tmp_path: Path) -> None:
     (constant,) = model.graph.initializers.values()
     assert constant.const_value is not None
     assert constant.const_value.numpy().tolist() == list(range(1 << 10))
+
+
+@pytest.mark.parametrize(("count", "made"), [(1024, 1), (1025, 2)])
+@pytest.mark.parametrize("view", [True, False])
+def test_small_arrays_and_views_are_kept_for_the_next_conversion(
+    view: bool, count: int, made: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a moved array of more than 4096 bytes only a view takes no memory."""
+    moves = Counter[str]()
+
+    def counted(step: fold_values.Move, arrays: list[Any]) -> Any:
+        moves["made"] += 1
+        return fold_moves.move(step, arrays)
+
+    monkeypatch.setattr(fold_values, "move", counted)
+    weight = new_constant("w", onnx_ir.tensor(np.ones((1, count), np.float32)))
+    moved = onnx_ir.node("Transpose" if view else "Concat", [weight], {} if view else {"axis": 0})
+    casts = [_cast(moved.outputs[0], to) for to in (F16, int(DataType.BFLOAT16))]
+    FoldConstants()(_graph([moved, *casts, *_uses(casts)], [weight]))
+    assert moves["made"] == (1 if view else made)

@@ -7,6 +7,7 @@ import onnx.parser
 import onnx_ir
 import pytest
 
+from castsmith.ir.walks import all_nodes
 from castsmith.lowering.pipeline import optimize
 from castsmith.numerics.errors import PromotionError
 from castsmith.numerics.promotion.rules import PromotionRules
@@ -75,6 +76,27 @@ def test_the_model_imports_what_its_functions_need(imported: str, body: str, ver
     assert model.graph.opset_imports.get("castsmith") == version
     assert function.opset_imports["castsmith"] == 1
     assert bool(result.records.rewrites) == result.modified == (body is not PLAIN)
+
+
+BRANCH = "c = If (k) <then_branch = t () => (d) { d = Add (a, b) }, else_branch = e () => (h) { h = Add (b, b) }>"
+
+
+@pytest.mark.parametrize("body", ["c = Add (a, b)", BRANCH])
+@pytest.mark.parametrize("in_function", [False, True])
+def test_only_calls_outside_of_functions_have_an_overload(body: str, in_function: bool) -> None:
+    """Runtimes that inline a function do not find a function with an overload in it."""
+    inputs, head = "int32[N] a, float[N] b, bool k", '<ir_version: 10, opset_import: ["" : 21, "local" : 1]>'
+    functions = f' <domain: "local", opset_import: ["" : 21]> f (a, b, k) => (c) {{ {body} }}'
+    functions += ' <domain: "local", opset_import: ["" : 21]> other (a) => (c) { c = Neg (a) }'
+    nodes = "c = local.f (a, b, k)" if in_function else body
+    model = onnx_ir.from_onnx_text(f"{head} g ({inputs}) => (c) {{ x = local.other (b) {nodes} }}" + functions)
+    InsertPromoteTypes(promote_unsafe=True)(model)
+    calls = [node for node in all_nodes(model) if node.domain == "castsmith"]
+    assert [(node.op_type, node.overload) for node in calls] == [
+        ("ConvertPromoteTypes_int32_float_float", "") if in_function else ("ConvertPromoteTypes", "int32_float_float")
+    ]
+    importing = [each.name for each in model.functions.values() if "castsmith" in each.opset_imports]
+    assert importing == ["f"] * in_function
 
 
 def test_the_graph_of_a_copied_function_has_its_name() -> None:
