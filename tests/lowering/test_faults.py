@@ -56,6 +56,12 @@ ROWS: list[tuple[str, Any, Any, str]] = [
     ("a = Mul (x, z) b = Neg (x) y = Neg (b)", 1000, 1000, ""),  # no output depends on it
     ("a = Mul (x, z) b = Sqrt (a) y = Div (x, b)", 1e-3, 1e-6, "a: vanish of a 1.01e-09; b: operand of a 1.01e-09"),
     ("a = Mul (x, z) y = Add (a, x)", 1e-3, 1e-6, ""),
+    # Nodes in float lose nothing themselves.
+    ("a = Mul (x, z) c1 = Cast <to = 1> (a) d = Sqrt (c1) y = Cast <to = 10> (d)", 1000, 1000,
+     "a: overflow of a 1e+06"),
+    ("a = Mul (x, z) c1 = Cast <to = 1> (a) d = Cast <to = 10> (c1) y = Sqrt (d)", 1000, 1000,
+     "a: overflow of a 1e+06; d: overflow of d 1e+06; y: operand of d 1e+06"),
+    ("a = Cast <to = 1> (x) b = Mul (a, a) d = Sqrt (b) y = Cast <to = 10> (d)", 1000, 1, ""),
     ("a = ReduceL2 <axes = [1], keepdims = 1> (x) y = Neg (a)", 200, 1, "a: inside of a 1.6e+05"),
     ("a = ReduceL2 <axes = [1], keepdims = 1> (x) y = Neg (a)", 100, 1, ""),
     ("a = Mul (x, z) b = Mul (a, z) c1 = Sqrt (a) d = Sqrt (b) y = Add (c1, d)", 300, 300,
