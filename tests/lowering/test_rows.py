@@ -22,7 +22,7 @@ from castsmith.ir.records import Effect, RewriteResult, Site
 from castsmith.lowering.registry import make_pass
 from castsmith.numerics.errors import CastsmithError
 from castsmith.numerics.types import ELEMENT_TYPES
-from castsmith.targets.statements import WrongCast
+from castsmith.targets.statements import WrongCast, WrongFusion
 from castsmith.targets.target import Target
 from tests.passes.test_rows import after, blocks, listed
 
@@ -103,6 +103,23 @@ TARGETS = {
         wrong_casts=[WrongCast(frozenset({INT32, FLOAT, HALF}), frozenset({UINT8}), "is late", "")],
     ),
     "no-float8": lacking(lacks={FP8}),
+    "no-float8-nor-half": lacking(lacks={FP8, HALF}),
+    "no-float8-at-12": lacking(lacks={FP8}, newest_opset=12),
+    "no-float8-at-13": lacking(lacks={FP8}, newest_opset=13),
+    "no-fnuz": lacking(lacks={DataType.FLOAT8E4M3FNUZ}),
+    "no-float4": lacking(lacks={DataType.FLOAT4E2M1}),
+    "no-e5m2": lacking(lacks={DataType.FLOAT8E5M2}),
+    "no-powers": lacking(lacks={DataType.FLOAT8E8M0}),
+    "no-where-of-bytes": lacking(lacks={FP8}, kernels={UINT8: {"Cast": 1, "Identity": 1}}),
+    "as-written": lacking(lacks={FP8}, as_written="measured"),
+    "fuses": lacking(wrong_fusions=[WrongFusion(frozenset({FP8}), frozenset({"DequantizeLinear"}), "is late")]),
+    "unchecked": lacking(kernels={FP8: {"Cast": 1}}, hazards={"opset-unchecked": ""}),
+    "bitcast-of-all": lacking(
+        lacks={FP8, DataType.INT4, DataType.FLOAT8E8M0},
+        newest_opset=26,
+        sequence_operators={"BitCast": 26},
+        hazards={"double-is-float": "why"},
+    ),
     "no-complex": lacking(lacks={FP8, DataType.COMPLEX64}),
     "bitcast": lacking(lacks={FP8}, newest_opset=26, sequence_operators={"BitCast": 26}),
     "no-int4": lacking(lacks={DataType.INT4}),
