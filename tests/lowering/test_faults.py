@@ -12,6 +12,7 @@ import pytest
 from castsmith.ir.io.loading import from_proto
 from castsmith.lowering.faults import (
     Fault,
+    _gravity,  # pyright: ignore[reportPrivateUsage]
     _is_wrong,  # pyright: ignore[reportPrivateUsage]
     _lost,  # pyright: ignore[reportPrivateUsage]
     computes_in_half,
@@ -266,3 +267,16 @@ def test_when_a_tensor_is_wrong() -> None:
 )
 def test_which_models_compute_in_float16(body: str, half: bool) -> None:
     assert computes_in_half(model_of(body, more=FUNCTION)) == half
+
+
+def test_the_worst_fault_of_a_node_is_the_first_of_the_greatest_that_overflow() -> None:
+    """By how much elements are below the normal numbers says nothing of the harm."""
+    node = onnx_ir.node("Neg", [])
+
+    def worst(*faults: tuple[float, bool]) -> int:
+        made = [Fault(node, "y", "y (Neg)", "y", "vanish", magnitude, slight) for magnitude, slight in faults]
+        return made.index(max(made, key=_gravity))
+
+    assert worst((1e-9, False), (1e-6, False)) == worst((1e-6, False), (1e-9, False)) == 0
+    assert worst((70000, False), (90000, False)) == worst((1e-6, False), (65520, False)) == 1
+    assert worst((90000, True), (1e-6, False)) == worst((70000, True), (90000, True)) == 1
