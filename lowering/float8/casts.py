@@ -95,7 +95,7 @@ def expand_cast(build: Builder, node: onnx_ir.Node, context: Context) -> onnx_ir
         return same
     stored = source if source in context.coded else None
     if meaning.to in context.coded:
-        if stored is None and source == DataType.FLOAT:
+        if source == DataType.FLOAT:
             context.encoded[node.outputs[0]] = Encoded(x, meaning.to, policy)
         return encode(build, x, meaning.to, policy, context.sequence, stored)
     return decoded(build, x, meaning.to, context)

@@ -34,7 +34,6 @@ from castsmith.lowering.float8.functions import Functions, functions_with_codes
 from castsmith.lowering.float8.needs import (
     TYPE_NOT_IN_TARGET,
     Types,
-    is_coded,
     other_types_that_target_lacks,
     reasons_to_lower,
 )
@@ -129,7 +128,7 @@ class LowerFloat8(SessionPass):
         model = session.model
         records.diagnostics += other_types_that_target_lacks(model, self.target, types)
         reasons = self._reasons(model, types, opset)
-        if reasons and self.interface == WIDE:
+        if self.interface == WIDE:
             records.rewrites += widen_interface(session, NAME, reasons)
         plan = make_plan(session, self.target, frozenset(reasons), self.sequence, opset)
         if is_at_risk(plan, model, self.target):
@@ -150,7 +149,7 @@ class LowerFloat8(SessionPass):
         """Return the types to lower, each with the reason."""
         reasons = reasons_to_lower(model, self.target, types, opset)
         if self.always:
-            in_use = {types.get(value, value.dtype) for value in all_values(model) if is_coded(value, types)}
+            in_use = {types.get(value, value.dtype) for value in all_values(model)}
             requested = "the option `always` requests it"
             reasons |= {dtype: requested for dtype in CODED_TYPES if dtype in in_use and dtype not in reasons}
         return reasons

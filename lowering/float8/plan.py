@@ -15,8 +15,6 @@ from castsmith.ir.codes import Rule
 from castsmith.ir.constants import new_constant
 from castsmith.ir.errors import ModelError
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
-from castsmith.ir.ops.table import operators
-from castsmith.ir.ops.traits import Conversion
 from castsmith.ir.records import Effect, NodeItem, Refusal
 from castsmith.ir.text import node_item, site_of
 from castsmith.ir.walks import all_nodes, all_values
@@ -41,7 +39,6 @@ _SEQUENCE_REASONS = {
     Encoding.TABLE: "the schema's rounding of every value of the upper 16 bits, the lower ones kept as one sticky bit",
     Encoding.LADDER: "the schema's rounding, as exact sums, or for a double as products of powers of two and one Round",
 }
-_DECODERS = operators(lambda row: row.conversion in (Conversion.CAST, Conversion.DEQUANTIZE))
 _DECODED = "a table of the 256 codes, made by the codec"
 _ROUNDED = "the codes are made from floats, so those are rounded in place"
 
@@ -246,7 +243,7 @@ def _expand(plan: Plan, node: onnx_ir.Node, expand: Expand) -> str | None:
     """Plan the expansion of the node, or return the reason for a refusal."""
     build, context, rule = Builder(plan.share, **plan.usable), plan.context, LOWER_OPERATOR.of(node.op_type)
     decodes_to = DataType.FLOAT if node.op_type == "DequantizeLinear" else context.types.get(node.outputs[0])
-    rounds = node.op_type in _DECODERS and rounds_in_place(node.inputs[0], decodes_to, context)
+    rounds = rounds_in_place(node.inputs[0], decodes_to, context)
     encodes = _makes_codes(node, context.types, context.coded)
     reason = _SEQUENCE_REASONS[context.sequence] if encodes else _ROUNDED if rounds else _DECODED
     try:

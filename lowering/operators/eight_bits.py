@@ -78,7 +78,7 @@ def _sharing(codes: onnx_ir.Value) -> list[onnx_ir.Node]:
     stored = constant_tensor(codes) is not None
     is_quantized = maker is not None and maker.op_type == _QUANTIZE and not stored
     dequantized = all(user.op_type == _DEQUANTIZE and index == 0 for user, index in codes.uses())
-    if not (stored or is_quantized) or not dequantized or codes.is_graph_output() or codes.is_graph_input():
+    if not (stored or is_quantized) or not dequantized or codes.is_graph_output():
         return []
     return [*([maker] if maker is not None and is_quantized else []), *readers]
 

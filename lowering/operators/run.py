@@ -18,7 +18,7 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.codes import Rule
-from castsmith.ir.ops.table import CASTS, LINEAR
+from castsmith.ir.ops.table import LINEAR
 from castsmith.ir.records import RewriteResult
 from castsmith.lowering.builder import ReplacementBuilder, as_replacement
 from castsmith.lowering.check.target import types_asked_about
@@ -63,7 +63,7 @@ class LowerOperators(SessionPass):
         replacements = dict[onnx_ir.Node, Replacement]()
 
         def lower(node: onnx_ir.Node, scene: Scene) -> Replacement | None:
-            if node not in replacements and node.op_type not in CASTS:
+            if node not in replacements:
                 replacements.update(_lowered(node, scene))
             return replacements.get(node)
 

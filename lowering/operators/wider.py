@@ -70,11 +70,11 @@ def in_wider_type(node: onnx_ir.Node, dtype: DataType, scene: Scene) -> Replacem
 
 def _takes(node: onnx_ir.Node, dtype: DataType, to: DataType, scene: Scene, *, returns: bool) -> bool:
     """True if the target runs the node in the other type, with casts around it."""
-    exact = to != dtype and is_exact(dtype, to) and scene.casts(dtype, to)
+    exact = is_exact(dtype, to) and scene.casts(dtype, to)
     if not exact or (returns and not scene.casts(to, dtype)):
         return False
     index = varied_input(node.op_type)
-    return takes_type(node, index, to, scene.imports, scene.target) and scene.has(node.op_type, to)
+    return takes_type(node, index, to, scene.imports, scene.target)
 
 
 def _is_tensor(value: onnx_ir.Value) -> bool:

@@ -111,7 +111,7 @@ class Exponents:
 
     def is_scaled(self, value: onnx_ir.Value | None) -> bool:
         """True if the value is of float16, or of float beside it."""
-        return value is not None and self.inference.type_of(value) in (DataType.FLOAT16, DataType.FLOAT)
+        return self.inference.type_of(value) in (DataType.FLOAT16, DataType.FLOAT)
 
     def is_constant(self, node: onnx_ir.Node, index: int) -> bool:
         """True if the operand is a constant."""

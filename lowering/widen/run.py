@@ -214,7 +214,7 @@ def _linear(node: onnx_ir.Node, scene: Scene) -> Replacement | Refusal | None:
 def _of_newer_form(node: onnx_ir.Node, codes: DataType | None, scene: Scene) -> list[DataType]:
     """Return the quantized type, of 8 or 16 bits, if the newest opset of the target does not take it or its blocks."""
     newest = scene.target.newest_opset
-    if scene.opset <= newest or codes is None or codes in (*CODED_TYPES, *scene.target.lacks) or not codes.is_integer():
+    if scene.opset <= newest or codes is None or codes in (*CODED_TYPES, *scene.target.lacks):
         return []
     blocked = newest < _FIRST_OF_BLOCKS and node.attributes.get_int("block_size", 0) != 0
     return [codes] if blocked or not _has_type(node, codes, scene, newest) else []

@@ -88,7 +88,7 @@ def _unified(node: onnx_ir.Node, scene: Scene) -> Replacement | Refusal | None:
 
     def before(old: onnx_ir.Value) -> DataType | None:
         present = scene.type_of(old)
-        return present if present in operands.values() and present != dtype else None
+        return present if present in operands.values() else None
 
     attributes = [attribute for attribute in node.attributes.values() if attribute.name != "precision"]
     build = ReplacementBuilder(node)

@@ -163,7 +163,7 @@ def test_what_is_proven_of_a_result_is_told(high: float, told: str) -> None:
 
 IN_HALF, IN_BRAIN = TAKEN.format("float16"), TAKEN.format("bfloat16")
 NEG, OF_BYTES = "(float[2] x) => (float[2] y) { y = Neg (x) }", "(int8[2] x) => (float[2] y) { y = Cast <to = 1> (x) }"
-WIDE = OF_BYTES.replace("int8", "int32")
+WIDE, OF_HALVES = OF_BYTES.replace("int8", "int32"), NEG.replace("float", "float16")
 KNOWN: list[tuple[str, str, float | None, tuple[float, float] | None, str, list[str]]] = [
     # a model, its new type, what x is and between which numbers it lies, what is said of y, and the codes of warnings
     (OF_BYTES, "float16", None, None, f"{IN_HALF}; its result is proven to fit", []),
@@ -172,6 +172,10 @@ KNOWN: list[tuple[str, str, float | None, tuple[float, float] | None, str, list[
     (NEG, "float16", 1e-5, None, IN_HALF, []),  # where that does harm is found by running the result
     (NEG, "bfloat16", 1e-5, None, IN_BRAIN, []),
     (NEG, "bfloat16", 1e-39, None, "y stays below 1e-39 (measured), where bfloat16 loses bits", []),
+    # A model in float16 is healed if it is to be in float16, and converted if not.
+    (OF_HALVES, "float16", None, None, "nothing goes wrong there", []),
+    (OF_HALVES, "float", None, None, TAKEN.format("float"), []),
+    (OF_HALVES, "bfloat16", None, None, IN_BRAIN, []),
     # Bounds beyond float16 are told of where they are of stated ranges.
     (WIDE, "float16", None, None, "float16 does not hold every int32", []),
     (WIDE, "float16", None, (0, 65519), "float16 does not hold every int32", []),

@@ -12,6 +12,7 @@ import pytest
 from castsmith.ir.io.loading import from_proto
 from castsmith.lowering.faults import (
     Fault,
+    _gravity,  # pyright: ignore[reportPrivateUsage]
     _is_wrong,  # pyright: ignore[reportPrivateUsage]
     _lost,  # pyright: ignore[reportPrivateUsage]
     computes_in_half,
@@ -56,6 +57,12 @@ ROWS: list[tuple[str, Any, Any, str]] = [
     ("a = Mul (x, z) b = Neg (x) y = Neg (b)", 1000, 1000, ""),  # no output depends on it
     ("a = Mul (x, z) b = Sqrt (a) y = Div (x, b)", 1e-3, 1e-6, "a: vanish of a 1.01e-09; b: operand of a 1.01e-09"),
     ("a = Mul (x, z) y = Add (a, x)", 1e-3, 1e-6, ""),
+    # Nodes in float lose nothing themselves.
+    ("a = Mul (x, z) c1 = Cast <to = 1> (a) d = Sqrt (c1) y = Cast <to = 10> (d)", 1000, 1000,
+     "a: overflow of a 1e+06"),
+    ("a = Mul (x, z) c1 = Cast <to = 1> (a) d = Cast <to = 10> (c1) y = Sqrt (d)", 1000, 1000,
+     "a: overflow of a 1e+06; d: overflow of d 1e+06; y: operand of d 1e+06"),
+    ("a = Cast <to = 1> (x) b = Mul (a, a) d = Sqrt (b) y = Cast <to = 10> (d)", 1000, 1, ""),
     ("a = ReduceL2 <axes = [1], keepdims = 1> (x) y = Neg (a)", 200, 1, "a: inside of a 1.6e+05"),
     ("a = ReduceL2 <axes = [1], keepdims = 1> (x) y = Neg (a)", 100, 1, ""),
     ("a = Mul (x, z) b = Mul (a, z) c1 = Sqrt (a) d = Sqrt (b) y = Add (c1, d)", 300, 300,
@@ -260,3 +267,16 @@ def test_when_a_tensor_is_wrong() -> None:
 )
 def test_which_models_compute_in_float16(body: str, half: bool) -> None:
     assert computes_in_half(model_of(body, more=FUNCTION)) == half
+
+
+def test_the_worst_fault_of_a_node_is_the_first_of_the_greatest_that_overflow() -> None:
+    """By how much elements are below the normal numbers says nothing of the harm."""
+    node = onnx_ir.node("Neg", [])
+
+    def worst(*faults: tuple[float, bool]) -> int:
+        made = [Fault(node, "y", "y (Neg)", "y", "vanish", magnitude, slight) for magnitude, slight in faults]
+        return made.index(max(made, key=_gravity))
+
+    assert worst((1e-9, False), (1e-6, False)) == worst((1e-6, False), (1e-9, False)) == 0
+    assert worst((70000, False), (90000, False)) == worst((1e-6, False), (65520, False)) == 1
+    assert worst((90000, True), (1e-6, False)) == worst((70000, True), (90000, True)) == 1

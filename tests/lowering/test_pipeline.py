@@ -17,8 +17,11 @@ from onnx_ir import DataType
 import castsmith
 from castsmith.lowering import LowerFloat8
 from castsmith.lowering.net import net_rewrites
+from castsmith.lowering.pipeline import _Growth, _Schedule  # pyright: ignore[reportPrivateUsage]
+from castsmith.lowering.registry import REPAIR
 from castsmith.numerics.errors import OptionError
 from castsmith.passes import FoldConstants, SimplifyCasts
+from castsmith.passes.core.session import Session
 from castsmith.targets.target import load_target
 from tests.evaluator import evaluate
 
@@ -254,3 +257,31 @@ def test_a_verification_runs_on_the_sizes_that_are_given() -> None:
         for dims in ({"N": 3}, {"N": 4})
     ]
     assert [bool(verdict is not None and verdict.runs) for verdict in found] == [True, False]
+
+
+@pytest.mark.parametrize(("by_default", "follow"), [(True, [*REPAIR, "fold-constants"]), (False, ["fold-constants"])])
+def test_what_follows_a_custom_operator_is_repaired_where_no_passes_are_named(
+    by_default: bool, follow: list[str]
+) -> None:
+    schedule = _Schedule(["lower-custom", "fold-constants"], (), by_default)
+    assert schedule.next() == "lower-custom"
+    schedule.ended("lower-custom", modified=True)
+    assert schedule.remaining == follow
+
+
+@pytest.mark.parametrize(("floats", "left"), [(0, 20), (4, 20), (6, 12), (9, 0), (99, 0)])
+def test_a_file_that_shrinks_may_not_grow_by_more_for_that(floats: int, left: int) -> None:
+    """The constant has 4 floats before."""
+    model = onnx_ir.from_onnx_text('<ir_version: 10, opset_import: ["": 21]> g (float x) => (float y) { y = Neg (x) }')
+
+    def hold(count: int) -> None:
+        model.graph.initializers.clear()
+        tensor = onnx_ir.tensor(np.zeros(count, np.float32), name="w")
+        model.graph.initializers["w"] = onnx_ir.Value(name="w", const_value=tensor)
+
+    hold(4)
+    growth = _Growth(Session(model), 20)
+    growth.before("fold-constants")
+    hold(floats)
+    growth.after("fold-constants")
+    assert growth.allowance == left

@@ -93,6 +93,16 @@ def test_a_pass_that_cannot_be_made(spec: str, said: str, added_here: None) -> N
     assert said in str(caught.value)
 
 
+def test_a_module_that_needs_another_that_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "needs_another.py").write_text("import not_there_either\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(OptionError) as caught:
+        make_pass("needs_another:Tidy", {})
+    assert str(caught.value).startswith("the pass needs_another:Tidy cannot be used: ")
+    assert "No module named 'not_there_either'" in str(caught.value)
+    assert "PYTHONPATH" not in str(caught.value)
+
+
 @dataclass(frozen=True)
 class Tidy(InPlacePass):
     """Name the graph.

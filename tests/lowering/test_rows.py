@@ -22,14 +22,15 @@ from castsmith.ir.records import Effect, RewriteResult, Site
 from castsmith.lowering.registry import make_pass
 from castsmith.numerics.errors import CastsmithError
 from castsmith.numerics.types import ELEMENT_TYPES
-from castsmith.targets.statements import WrongCast
+from castsmith.targets.statements import WrongCast, WrongFusion
 from castsmith.targets.target import Target
 from tests.passes.test_rows import after, blocks, listed
 
 FOLDER = Path(__file__).with_name("rows")
 IMPORTS = '"local" : 1, "com.microsoft" : 1, "trt" : 1, "qonnx.custom_op.general" : VERSION'
 FLOAT, HALF, BRAIN, DOUBLE = DataType.FLOAT, DataType.FLOAT16, DataType.BFLOAT16, DataType.DOUBLE
-UINT8, INT8, INT32, BOOL, FP8 = (DataType[name] for name in ("UINT8", "INT8", "INT32", "BOOL", "FLOAT8E4M3FN"))
+UINT8, INT8, UINT16, INT16 = DataType.UINT8, DataType.INT8, DataType.UINT16, DataType.INT16
+INT32, BOOL, FP8 = DataType.INT32, DataType.BOOL, DataType.FLOAT8E4M3FN
 
 MOST_LINES, MOST_LETTERS = 20, 300
 """Lines of a model that are shown, and letters of each: what is longer rounds, or is a table, tested by its values."""
@@ -63,6 +64,10 @@ TARGETS = {
     "opset-17": lacking(newest_opset=17),
     "opset-18": lacking(newest_opset=18),
     "opset-20": lacking(newest_opset=20),
+    "opset-21": lacking(newest_opset=21),
+    "opset-18-without-int16": lacking(newest_opset=18, lacks={INT16}),
+    "scatters": lacking(hazards={"half-scatter-reductions": ""}),
+    "no-uint8": lacking(kernels={HALF: {"Cast": 1}, UINT8: {"Identity": 1}}),
     "rounds-late": lacking(
         kernels={HALF: {"Cast": 1}},
         wrong_casts=[WrongCast(frozenset({FLOAT}), frozenset({FP8}), "is late", "", saturate=False)],
@@ -79,6 +84,19 @@ TARGETS = {
     "no-bool": lacking(probed=PROBED, kernels={BOOL: {"Cast": 1, "Xor": 1, "Not": 1}}),
     "bool-casts": lacking(probed=PROBED, kernels={BOOL: {"Cast": 1}}),
     "floats-alone": lacking(probed=PROBED, kernels={UINT8: {"Cast": 1}, INT32: {"Cast": 1}, BOOL: {"Cast": 1}}),
+    "no-not": lacking(probed=PROBED, kernels={BOOL: {"Cast": 1, "Xor": 1}}),
+    "no-xor": lacking(probed=PROBED, kernels={BOOL: {"Cast": 1, "Not": 1}}),
+    "no-int32": lacking(lacks={INT32}, probed=PROBED, kernels={BOOL: {"Cast": 1}}),
+    "no-cast-of-int32": lacking(probed=PROBED, kernels={BOOL: {"Cast": 1}, INT32: {"NonZero": 9, "Concat": 4}}),
+    "no-pair-of-int32": lacking(probed=PROBED, kernels={BOOL: {"Cast": 1}}, casts={BOOL: {FLOAT}, INT32: set()}),
+    "late-below-21": lacking(
+        probed=PROBED,
+        kernels={UINT8: {"Cast": 1}},
+        wrong_casts=[WrongCast(frozenset({INT32}), frozenset({UINT8}), "is late", "", before_opset=21)],
+    ),
+    "no-identity-of-bool": lacking(probed={"Identity"}, kernels={BOOL: {"Cast": 1}}),
+    "lacks-uint8": lacking(lacks={UINT8}),
+    "no-words": lacking(kernels={INT16: {"Cast": 1}, UINT16: {"Cast": 1}}),
     "no-casts": lacking(probed=PROBED, kernels={BOOL: {"Xor": 1, "Not": 1}, UINT8: {"Less": 22}}),
     "no-casts-back": lacking(
         probed=PROBED,
@@ -86,6 +104,23 @@ TARGETS = {
         wrong_casts=[WrongCast(frozenset({INT32, FLOAT, HALF}), frozenset({UINT8}), "is late", "")],
     ),
     "no-float8": lacking(lacks={FP8}),
+    "no-float8-nor-half": lacking(lacks={FP8, HALF}),
+    "no-float8-at-12": lacking(lacks={FP8}, newest_opset=12),
+    "no-float8-at-13": lacking(lacks={FP8}, newest_opset=13),
+    "no-fnuz": lacking(lacks={DataType.FLOAT8E4M3FNUZ}),
+    "no-float4": lacking(lacks={DataType.FLOAT4E2M1}),
+    "no-e5m2": lacking(lacks={DataType.FLOAT8E5M2}),
+    "no-powers": lacking(lacks={DataType.FLOAT8E8M0}),
+    "no-where-of-bytes": lacking(lacks={FP8}, kernels={UINT8: {"Cast": 1, "Identity": 1}}),
+    "as-written": lacking(lacks={FP8}, as_written="measured"),
+    "fuses": lacking(wrong_fusions=[WrongFusion(frozenset({FP8}), frozenset({"DequantizeLinear"}), "is late")]),
+    "unchecked": lacking(kernels={FP8: {"Cast": 1}}, hazards={"opset-unchecked": ""}),
+    "bitcast-of-all": lacking(
+        lacks={FP8, DataType.INT4, DataType.FLOAT8E8M0},
+        newest_opset=26,
+        sequence_operators={"BitCast": 26},
+        hazards={"double-is-float": "why"},
+    ),
     "no-complex": lacking(lacks={FP8, DataType.COMPLEX64}),
     "bitcast": lacking(lacks={FP8}, newest_opset=26, sequence_operators={"BitCast": 26}),
     "no-int4": lacking(lacks={DataType.INT4}),

@@ -27,8 +27,8 @@ def test_a_refusal_names_the_operators_of_the_file() -> None:
     text = f"{HEAD} g (float[2] x) => (float[2] y) {{ [mine] a = Erf (x) [mine_too] y = Relu (a) }}"
     result = castsmith.fit(onnx.parser.parse_model(text), target=NO_ERF, max_error=0.1)
     assert not result.plan
-    assert [(finding.site.node, finding.message) for finding in result.diagnostics] == [
-        ("mine", "no-erf has no Erf of float at opset 21")
+    assert [(finding.site.node, finding.message, finding.help) for finding in result.diagnostics] == [
+        ("mine", "no-erf has no Erf of float at opset 21", "it has no exact replacement")
     ]
     assert all(error.severity is Severity.ERROR for error in result.diagnostics)
 

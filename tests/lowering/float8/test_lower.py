@@ -358,6 +358,8 @@ REFUSED = [
     ("agraph (float8e4m3fn[N] x) => (float8e4m3fn[N] y) { y = Relu (x) }", "Relu computes with values stored as codes"),
     ("agraph (string[N] x) => (float8e4m3fn[N] y) { y = Cast <to = 17> (x) }", "cast from string"),
     ("agraph (float8e4m3fn[N] x) => (string[N] y) { y = Cast <to = 8> (x) }", "to string"),
+    ("agraph (float[N] x) => (float8e4m3fn[N] y) { c = Cast <to = 17> (x) y = Relu (c) }",
+     "Relu computes with values stored as codes"),
     ("agraph (float8e4m3fn[4] x, int64[2] i, float8e4m3fn[2] u) => (float8e4m3fn[4] y)"
      "{ y = ScatterElements <axis = 0, reduction = \"add\"> (x, i, u) }", "reduction"),
 ]  # fmt: skip
@@ -372,6 +374,7 @@ def test_what_cannot_be_lowered_is_named_and_the_model_stays(body: str, says: st
     assert says in result.records.refusals[0].reason
     assert result.records.diagnostics[0].code == "float8-not-lowered"
     assert onnx_ir.to_proto(model).SerializeToString() == before
+    assert {user.graph for value in all_values(model) for user, _ in value.uses()} == {model.graph}
 
 
 @pytest.mark.parametrize(

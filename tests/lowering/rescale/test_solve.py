@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import onnx
 import onnx.parser
@@ -12,7 +14,10 @@ import castsmith
 from castsmith.analysis.inference.walk import infer_element_types
 from castsmith.lowering.faults import reference_of
 from castsmith.lowering.rescale.run import Rescale, RescaleResult
-from castsmith.lowering.rescale.solve import _System  # pyright: ignore[reportPrivateUsage]
+from castsmith.lowering.rescale.solve import (
+    Bound,
+    _System,  # pyright: ignore[reportPrivateUsage]
+)
 from castsmith.numerics.promotion.rules import PromotionRules
 from tests.lowering.test_conversion_healing import case_of
 from tests.sampling import check_all
@@ -74,6 +79,25 @@ def _check_around(body: str, subject: str, wrong: str, expected: str) -> None:
 
 def test_adapters_are_tried_at_all_scaled_values_around_what_is_wrong() -> None:
     check_all(_check_around, AROUND)
+
+
+OPTIONAL: list[tuple[float, float, bool, bool]] = [
+    # the least and the greatest exponent, whether the model is right without the bound: may it be given up?
+    (-math.inf, math.inf, False, True),
+    (-1, 0, False, True),
+    (0, 1, False, True),
+    (1, 2, False, False),
+    (-2, -1, False, False),
+    (1, 2, True, True),
+]
+
+
+def require_optional(low: float, high: float, soft: bool, expected: bool) -> None:
+    assert Bound(onnx_ir.Value(name="x"), low, high, soft=soft).is_optional is expected
+
+
+def test_bounds_that_leave_a_value_as_it_is_are_optional() -> None:
+    check_all(require_optional, OPTIONAL)
 
 
 SQUARES = (
