@@ -190,6 +190,36 @@ def test_limits_of_each_type(source: DataType, doubles: bool) -> None:
         assert not wrong.any(), (to, policy, write, values[wrong], row[wrong], expected[wrong])
 
 
+@pytest.mark.parametrize("source", [DataType.FLOAT, DataType.DOUBLE])
+def test_limits_of_each_type_by_bits_and_tables(source: DataType) -> None:
+    values = np.concatenate([limits(to, source) for to in FLOAT8_TYPES])
+    cases = [
+        (to, NarrowPolicy(saturate, opset), sequence)
+        for to in FLOAT8_TYPES
+        for saturate in (True, False)
+        for opset in (23, 24)
+        for sequence in (Encoding.BITCAST, Encoding.TABLE)
+    ]
+
+    def write_all(build: Builder, x: onnx_ir.Value) -> onnx_ir.Value:
+        return build.op("Concat", *(encode(build, x, *case) for case in cases), axis=0)
+
+    (rows,) = run(session(sequence_model(write_all, source, 26)), {"x": values})
+    for (to, policy, sequence), row in zip(cases, np.split(rows, len(cases)), strict=True):
+        wrong = row != encode_array(values, to, policy)
+        assert not wrong.any(), (to, policy, sequence, values[wrong], row[wrong])
+
+
+def test_tables_are_as_small_as_the_type_allows() -> None:
+    for to, entries in (
+        (DataType.FLOAT8E4M3FN, 1 << 14),
+        (DataType.FLOAT8E5M2, 1 << 13),
+        (DataType.FLOAT8E8M0, 1 << 12),
+    ):
+        model = sequence_model(lambda b, x, to=to: encode(b, x, to, NarrowPolicy(), Encoding.TABLE), DataType.FLOAT, 26)
+        assert [*model.graph.initializer[0].dims] == [entries]
+
+
 def test_a_ladder_gives_a_negative_nan_the_positive_code_and_bitcast_keeps_its_sign():
     minus_nan = np.array([0xFFC00000], np.uint32).view(np.float32)
     codes: dict[Encoding, int] = {}
