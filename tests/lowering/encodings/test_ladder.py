@@ -161,7 +161,8 @@ def limits(to: DataType, source: DataType) -> Array:
         1 + 2.0 ** -(row.mantissa_bits + 1),
         *(float(row.max) + step * steps for steps in (-1, -0.5, 0, 0.5, 1)),
     ]
-    centers = np.array([*few, *many, 2 * min(float(row.max), 1e38), 0.0], np.float64).astype(dtype)
+    with np.errstate(over="ignore"):
+        centers = np.array([*few, *many, 2 * float(row.max), 0.0], np.float64).astype(dtype)
     beside = np.nextafter(centers, np.array(np.inf, dtype)), np.nextafter(centers, np.array(-np.inf, dtype))
     numbers = np.concatenate([centers, *beside, np.array([np.inf, np.nan], dtype)])
     return np.concatenate([numbers, -numbers])
