@@ -29,7 +29,7 @@ def nestings(model: onnx_ir.Model) -> dict[onnx_ir.Value, Nesting]:
     links: dict[onnx_ir.Value, list[tuple[onnx_ir.Value, int]]] = defaultdict(list)
     for node in all_nodes(model):
         if _makes_sequences(node):
-            nestings_found.update((value, nestings_found.get(value) or (SequenceType,)) for value in node.outputs)
+            nestings_found.update(dict.fromkeys(node.outputs, (SequenceType,)))
         for source, result, more in _links(model, node):
             if source is not None:
                 links[source].append((result, more))

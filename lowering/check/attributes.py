@@ -32,7 +32,8 @@ def attribute_fault(node: onnx_ir.Node, target: Target) -> str | None:
         attribute = node.attributes.get(name)
         if attribute is None or attribute.is_ref() or attribute.value in allowed:
             continue
-        return f"its {name} is {attribute.value!r}, expected {', '.join(map(str, allowed)) or 'none'}"
+        listed = (", " if attribute.type == onnx_ir.AttributeType.STRING else " or ").join(map(str, allowed))
+        return f"its {name} is {attribute.value!r}, expected {listed or 'none'}"
     return _fault_of_kernel(node) if target.registry else None
 
 

@@ -48,11 +48,11 @@ def axes_as_attribute(_build: Builder, node: onnx_ir.Node) -> onnx_ir.Node | Non
 
 def split_by_lengths(build: Builder, node: onnx_ir.Node) -> onnx_ir.Node | None:
     """Adapt Split of opset 18: parts of equal length of an axis of known length, the last one shorter."""
-    x, count = node.inputs[0], node.attributes.get_int("num_outputs", 0) or len(node.outputs)
+    x, count = node.inputs[0], len(node.outputs)
     if len(node.inputs) > 1 and node.inputs[1] is not None:
         return again(node, list(node.inputs), num_outputs=None)
     length = None if x is None or x.shape is None else x.shape[node.attributes.get_int("axis", 0)]
-    if not isinstance(length, int) or not count:
+    if not isinstance(length, int):
         return None
     part = -(-length // count)
     lengths = [part] * (count - 1) + [length - part * (count - 1)]
@@ -66,7 +66,7 @@ def pads_of_all_axes(build: Builder, node: onnx_ir.Node) -> onnx_ir.Node | None:
     axes = node.inputs[3] if len(node.inputs) > 3 else None
     x, pads = node.inputs[0], node.inputs[1]
     widths, along = _ints_of(pads), _ints_of(axes)
-    if x is None or x.shape is None or widths is None or along is None or node.attributes.get_string("mode") == "wrap":
+    if x is None or x.shape is None or widths is None or along is None:
         return None
     full = np.zeros((2, x.shape.rank()), np.int64)
     for index, axis in enumerate(along):
@@ -102,7 +102,7 @@ def finite_for_fnuz(build: Builder, node: onnx_ir.Node) -> onnx_ir.Node | None:
     """Adapt Cast and CastLike of opset 24 to a saturating fnuz type: infinity becomes the largest number first."""
     x, like = node.inputs[0], node.inputs[1] if len(node.inputs) > 1 else None
     to = like.dtype if like is not None else DataType(node.attributes.get_int("to", 0))
-    if to not in _FNUZ or not node.attributes.get_int("saturate", 1):
+    if to not in _FNUZ:
         return None
     if x is None or x.dtype is None or x.dtype not in (DataType.DOUBLE, DataType.FLOAT, *HALF_TYPES):
         return None
@@ -115,7 +115,7 @@ def finite_for_fnuz(build: Builder, node: onnx_ir.Node) -> onnx_ir.Node | None:
 def without_effect(_build: Builder, node: onnx_ir.Node) -> onnx_ir.Node | None:
     """Adapt conversions whose rules of saturation and rounding are for other types than that of their result."""
     to = _result_type(node)
-    if to is None or to in _SATURATING or not {"saturate", "round_mode"} & set(node.attributes):
+    if to is None or to in _SATURATING:
         return None
     return again(node, list(node.inputs), saturate=None, round_mode=None)
 

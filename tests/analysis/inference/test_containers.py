@@ -34,6 +34,12 @@ _BODIES = {
     "a = Optional (s) b = Identity (a) d = OptionalGetElement (b) y = Identity (d)": (
         "a: optional seq, b: optional seq, d: seq, y: seq"
     ),
+    "y = Optional ()": "y: optional",
+    "y = other.Identity (s)": "",
+    "y = other.Optional (x)": "",
+    "y = other.OptionalGetElement (o)": "",
+    "y = other.SequenceConstruct (x)": "",
+    "y = other.SequenceMap (s)": "",
     "y = OptionalHasElement (o)": "",
     "y = SequenceAt (s, n)": "",
     "y = ConcatFromSequence <axis = 0> (s)": "",
@@ -55,6 +61,14 @@ _BODIES = {
     "y = f.SequenceConstruct (x)": "",
 }
 """What is not declared and holds tensors, by name; `gr` always does."""
+_RESULTS = {
+    # What is declared is a result; what it was made of, and what follows from that.
+    ("seq(float[2])", "a = other.Own (x) b = Neg (a) y = Identity (a)"): "a: seq, y: seq",
+    ("optional(seq(float[2]))", "a = other.Own (x) y = Optional (a)"): "a: seq, y: optional seq",
+    ("optional(float[2])", "a = other.Own (x) y = Optional (a)"): "y: optional",
+    ("seq(float[2])", "a = other.Own (x) y = OptionalGetElement (a)"): "y: seq",
+    ("seq(float[2])", "a = other.Own (x) d = OptionalGetElement (a) y = Identity (d)"): "d: seq, y: seq",
+}
 _WORDS = {SequenceType: "seq", OptionalType: "optional"}
 
 
@@ -64,4 +78,11 @@ def test_what_holds_tensors() -> None:
         texts = {str(value.name): " ".join(_WORDS[each] for each in nesting) for value, nesting in found.items()}
         declared = [texts.pop(name) for name in ("s", "o", "gr")]
         assert declared == ["seq", "optional seq", "seq"]
+        assert ", ".join(f"{name}: {texts[name]}" for name in sorted(texts)) == expected, body
+
+
+def test_what_was_made_of_what_holds_tensors() -> None:
+    for (declared, body), expected in _RESULTS.items():
+        found = nestings(parsed(f"g (float[2] x) => ({declared} y) {{ {body} }}"))
+        texts = {str(value.name): " ".join(_WORDS[each] for each in nesting) for value, nesting in found.items()}
         assert ", ".join(f"{name}: {texts[name]}" for name in sorted(texts)) == expected, body

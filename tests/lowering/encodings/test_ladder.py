@@ -161,7 +161,8 @@ def limits(to: DataType, source: DataType) -> Array:
         1 + 2.0 ** -(row.mantissa_bits + 1),
         *(float(row.max) + step * steps for steps in (-1, -0.5, 0, 0.5, 1)),
     ]
-    centers = np.array([*few, *many, 2 * min(float(row.max), 1e38), 0.0], np.float64).astype(dtype)
+    with np.errstate(over="ignore"):
+        centers = np.array([*few, *many, 2 * float(row.max), 0.0], np.float64).astype(dtype)
     beside = np.nextafter(centers, np.array(np.inf, dtype)), np.nextafter(centers, np.array(-np.inf, dtype))
     numbers = np.concatenate([centers, *beside, np.array([np.inf, np.nan], dtype)])
     return np.concatenate([numbers, -numbers])
@@ -188,6 +189,36 @@ def test_limits_of_each_type(source: DataType, doubles: bool) -> None:
         wrong = ~np.isnan(expected) | ~np.isnan(row)
         wrong &= (row != expected) | (np.signbit(row) != np.signbit(expected))
         assert not wrong.any(), (to, policy, write, values[wrong], row[wrong], expected[wrong])
+
+
+@pytest.mark.parametrize("source", [DataType.FLOAT, DataType.DOUBLE])
+def test_limits_of_each_type_by_bits_and_tables(source: DataType) -> None:
+    values = np.concatenate([limits(to, source) for to in FLOAT8_TYPES])
+    cases = [
+        (to, NarrowPolicy(saturate, opset), sequence)
+        for to in FLOAT8_TYPES
+        for saturate in (True, False)
+        for opset in (23, 24)
+        for sequence in (Encoding.BITCAST, Encoding.TABLE)
+    ]
+
+    def write_all(build: Builder, x: onnx_ir.Value) -> onnx_ir.Value:
+        return build.op("Concat", *(encode(build, x, *case) for case in cases), axis=0)
+
+    (rows,) = run(session(sequence_model(write_all, source, 26)), {"x": values})
+    for (to, policy, sequence), row in zip(cases, np.split(rows, len(cases)), strict=True):
+        wrong = row != encode_array(values, to, policy)
+        assert not wrong.any(), (to, policy, sequence, values[wrong], row[wrong])
+
+
+def test_tables_are_as_small_as_the_type_allows() -> None:
+    for to, entries in (
+        (DataType.FLOAT8E4M3FN, 1 << 14),
+        (DataType.FLOAT8E5M2, 1 << 13),
+        (DataType.FLOAT8E8M0, 1 << 12),
+    ):
+        model = sequence_model(lambda b, x, to=to: encode(b, x, to, NarrowPolicy(), Encoding.TABLE), DataType.FLOAT, 26)
+        assert [*model.graph.initializer[0].dims] == [entries]
 
 
 def test_a_ladder_gives_a_negative_nan_the_positive_code_and_bitcast_keeps_its_sign():

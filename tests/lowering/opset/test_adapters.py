@@ -60,7 +60,19 @@ ROWS: list[Row] = [
      ANY),
     (19, 17, f'({X3}) => ({Y3}) <int64[1] k = {{1}}, int64[2] p = {{1, 2}}> {{ y = Pad <mode = "wrap"> (x, p, , k) }}',
      "changed in opset 19: the mode wrap is new"),
+    (18, 17, f"({X3}) => ({Y3}) <int64[2] p = {{1, 2}}, int64[1] k = {{1}}> {{ s = Shape (x) t = Reshape (x, s)"
+     " y = Pad (t, p, , k) }", ANY),
+    (18, 17, f"({X3}, int64[m] n) => ({Y3}) <int64[2] p = {{1, 2}}, int64[1] k = {{1}}> {{ t = Reshape (x, n)"
+     " y = Pad (t, p, , k) }", "Pad of opset 13 has no input 3 (axes)"),
+    (18, 17, f"({X3}, int64[1] k) => ({Y3}) <int64[2] p = {{1, 2}}> {{ y = Pad (x, p, , k) }}",
+     "Pad of opset 13 has no input 3 (axes)"),
+    (18, 17, f"({X3}, int64[2] p) => ({Y3}) <int64[1] k = {{1}}> {{ y = Pad (x, p, , k) }}",
+     "Pad of opset 13 has no input 3 (axes)"),
     # QuantizeLinear.
+    (21, 20, "(float[4] x, float[2] s) => (uint8[4] y) { y = QuantizeLinear <block_size = 2, axis = 0> (x, s) }",
+     "QuantizeLinear of opset 19 has no attribute block_size"),
+    (23, 22, "(float[3] x, float s) => (int8[3] y) { y = QuantizeLinear <output_dtype = 3, precision = 10> (x, s) }",
+     "Cast (to=10) Cast (to=10) QuantizeLinear (output_dtype=3)"),
     (21, 20, "(float[3] x, float s) => (uint8[3] y) { y = QuantizeLinear (x, s) }", "QuantizeLinear ()"),
     (21, 20, "(float[3] x, float s, int8 z) => (int8[3] y) { y = QuantizeLinear <output_dtype = 3> (x, s, z) }",
      "QuantizeLinear ()"),
