@@ -41,7 +41,7 @@ def casts_cost(problem: Problem, node: onnx_ir.Node, ports: Ports) -> float:
 def saved_bytes(problem: Problem, node: onnx_ir.Node, ports: Ports) -> float:
     """Return the bytes that need not be read and written, and the gain of multiplying in the precision."""
     row = traits_of(node.domain, node.op_type)
-    if row.moves in (Moves.KEEP, Moves.MAKE) or row.conversion is not None or _is_quantized(node):
+    if not node.outputs or row.moves in (Moves.KEEP, Moves.MAKE) or row.conversion is not None or _is_quantized(node):
         return 0.0
     values = [node.outputs[index] for index in ports.gives] * 2 if row.moves is Moves.SELECT else ports.values(node)
     saved = sum(_narrowing(problem, value) for value in values)
