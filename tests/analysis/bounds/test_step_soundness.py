@@ -66,6 +66,7 @@ def check_limit(text: str) -> None:
     assert violations(model, ranges, [feeds]) == [], text
 
 
+@pytest.mark.skipif(onnx.defs.onnx_opset_version() < 28, reason="onnx 1.21 ends the process at nodes that do not fit")
 def test_the_limits_that_are_written_hold() -> None:
     pytest.importorskip("onnxruntime")
     written = [text for text in LIMITS.read_text(encoding="utf-8").splitlines() if text[0] != "#" and ",0]" not in text]
