@@ -1326,9 +1326,10 @@ class Call:
         steps, shift = self.terms.moved.get(x, (None, None))
         return steps if shift is self.args[1] else None
 
-    def sum(self, _: Term) -> Term | None:
-        """Return the sum of one or two; more are added in any order."""
-        return reduce(partial(self.result_of, "Add"), self.args) if self.opset >= 8 and len(self.args) < 3 else None
+    def sum(self, x: Term) -> Term | None:
+        """Return the sum of one or two, or of integers, which exporters write; more floats are added in any order."""
+        pairs = self.opset >= 8 and (len(self.args) < 3 or x.dtype in INTEGERS)
+        return reduce(partial(self.result_of, "Add"), self.args) if pairs else None
 
     def ordered(self, x: Term) -> Term | None:
         """Return what sees only the order of values, or which they are, of the values before they were made wider."""

@@ -29,6 +29,7 @@ RULES: dict[str, tuple[str, int, str, list[str], list[str]]] = {
     "Sum of one": (_F, 8, "y = Sum (x)", ["y = Identity (x)"], ["y = Neg (x)"]),
     "Sum of three floats, in any order": (_F, 13, "y = Sum (x, z, x)", [], ["a = Add (x, z) y = Add (a, x)"]),
     "Sum before it broadcast": (_F, 7, "y = Sum (x, z)", [], ["y = Add (x, z)"]),
+    "Sum of three integers": ("g (int32[N] x, int32[N] z) => (int32[N] y)", 13, "y = Sum (x, z, x)", ["a = Add (x, z) y = Add (a, x)"], ["a = Sub (x, z) y = Add (a, x)"]),
     "operands of Equal before they were wider": (
         "g (float16[N] x, float16[N] z) => (bool[N] y)", 13, "y = Equal (x, z)",
         ["a = Cast <to = 1> (x) b = Cast <to = 1> (z) y = Equal (a, b)", "a = Cast <to = 11> (x) b = Cast <to = 11> (z) y = Equal (a, b)"],

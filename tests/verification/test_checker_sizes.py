@@ -30,7 +30,7 @@ KNOWN = (
     *("Slice (s, z, o)", "Slice (s, o, far)", "Slice (s, m, none, z, m)", "Concat <axis = 0> (s, s)"),
     *("Concat <axis = -1> (hs, t)", "Squeeze (hs)", "Unsqueeze (h, z)", "Reshape (h, m)", "Expand (h, t)"),
     *("Add (s, s)", "Add (h, two)", "Sub (h, w)", "Sub (two, h)", "Sub (h, h)", "Mul (h, w)", "Mul (s, two)"),
-    *("Div (all, w)", "Div (all, h)", "Div (all, all)", "Max (h, h)", "Min (all, all)"),
+    *("Div (all, w)", "Div (all, h)", "Div (all, all)", "Max (h, h)", "Min (all, all)", "Sum (h, w, two)"),
     *("Equal (h, h)", "Equal (h, zero)", "Less (zero, h)", "Less (h, h)", "Less (h, zero)", "Greater (h, zero)"),
     *("Greater (zero, h)", "Greater (h, h)", "LessOrEqual (one, h)", "LessOrEqual (h, zero)", "LessOrEqual (h, h)"),
     *("GreaterOrEqual (h, one)", "GreaterOrEqual (zero, h)", "GreaterOrEqual (h, h)", "Cast <to = 6> (s)"),
