@@ -76,6 +76,13 @@ def test_a_parameter_of_a_function_may_have_any_value() -> None:
     assert changes_between(node, (_F,), 1, 22) == []
     node.attributes.add(onnx_ir.RefAttr("ceil_mode", "p", onnx_ir.AttributeType.INT))
     assert [each.since for each in changes_between(node, (_F,), 1, 22)] == [19, 22]
+    for (op_type, since), rows in _TOUCHED.items():
+        for given, types, _ in rows:
+            for name in given.keys() - {"outputs", "count"}:
+                node = node_of(op_type)
+                node.attributes.add(onnx_ir.RefAttr(name, "p", onnx_ir.AttributeType.INT))
+                found = changes_between(node, types, since - 1, since)
+                assert [each.since for each in found] == [since], (op_type, name)
 
 
 def test_an_omitted_second_input_of_split() -> None:
