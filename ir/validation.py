@@ -147,7 +147,7 @@ def _wrong_attribute(
         return f"the attribute {attribute.name} of {op_type} is {attribute.type.name}, expected {expected.name}"
     if attribute.is_ref():
         return None
-    if expected == AttributeType.STRING and isinstance(attribute.value, bytes) and op_type != "Constant":
+    if isinstance(attribute.value, bytes) and op_type != "Constant":
         return f"the attribute {attribute.name} of {op_type}, {attribute.value!r}, is not UTF-8"
     if attribute.name not in type_attributes(node.domain, op_type):
         return None
@@ -321,7 +321,8 @@ def _is_in_order(scope: Scope, seen: set[onnx_ir.Node], around: _Around, depth: 
     _require_names(scope, place)
     for node in scope:
         if not (type(node.name) in _TEXT and type(node.op_type) is str and type(node.domain) is str):
-            raise ModelError(f"{place}: the name of a node, {node.name!r} ({node.op_type!r}), is not UTF-8.")
+            what = f"{node.name!r} ({node.op_type!r} of domain {node.domain!r})"
+            raise ModelError(f"{place}: the name of a node, {what}, is not UTF-8.")
         if not node.op_type:
             raise ModelError(f"{place}: the node {node.name!r} of graph {scope.name!r} names no operator.")
         wrong = nonconformity(node, around.imports, around.functions)

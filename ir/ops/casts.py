@@ -111,7 +111,7 @@ def spell_casts(model: onnx_ir.Model) -> None:
             continue
         for node in scope.all_nodes():
             to = node.attributes.get("to") if node.op_type == "Cast" and node.domain in DEFAULT_DOMAINS else None
-            if to is not None and to.type == onnx_ir.AttributeType.INT:
+            if to is not None and to.type == onnx_ir.AttributeType.INT and not to.is_ref():
                 node.attributes.add(onnx_ir.AttrString("to", cast_target(node).name))
 
 

@@ -145,7 +145,7 @@ def type_groups(key: OpKey, present: tuple[bool, ...]) -> tuple[TypeGroup, ...]:
         if present[index] and formal.homogeneous and formal.allowed:
             opsets.setdefault(formal.variable, []).append(index)
             allowed[formal.variable] = formal.allowed
-    if key[1] == "SequenceInsert" and key[0] in DEFAULT_DOMAINS:
+    if key[1] == "SequenceInsert":
         # An element of a sequence has the sequence's element type, which the schema states in words only.
         opsets["S"] += opsets.pop("T")
     return tuple(TypeGroup(variable, tuple(indexes), allowed[variable]) for variable, indexes in opsets.items())

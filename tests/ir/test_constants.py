@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx.helper
 import onnx.parser
 import onnx_ir
 import pytest
@@ -94,6 +95,40 @@ def test_what_is_dropped_and_its_bytes(model: onnx_ir.Model) -> None:
     assert [*model.graph.initializers] == ["default", "shared", "out"]
 
 
+def test_what_stays_with_what_is_dropped() -> None:
+    """An operator of another domain is not the one of its name, and a node stays whose other result is shown."""
+    model = onnx_ir.from_proto(
+        onnx.parser.parse_model("""<ir_version: 10, opset_import: ["": 21, "d": 1]>
+g (float[4] x) => (float[4] y, float[2] shown) <float[4] c = {1, 2, 3, 4}, float[4] d = {1, 2, 3, 4}> {
+  foreign = d.Cast <to = 10> (c)
+  left, shown = Split <num_outputs = 2> (d)
+  y = Clip (x, , foreign)
+  z = d.op (left)
+}""")
+    )
+    values = values_of(model)
+    for name in "yz":
+        node = values[name].producer()
+        assert node is not None
+        assert bytes_of_dropped([node]) == 0
+        node.replace_input_with(len(node.inputs) - 1, None)
+    for name in ("foreign", "left"):
+        drop_if_unused(values[name])
+        assert values[name].producer() in [*model.graph]
+    assert [*model.graph.initializers] == ["c", "d"]
+
+
+def test_a_sparse_constant_has_no_tensor() -> None:
+    sparse = onnx.helper.make_sparse_tensor(
+        onnx.helper.make_tensor("v", onnx.TensorProto.FLOAT, [1], [1.0]),
+        onnx.helper.make_tensor("i", onnx.TensorProto.INT64, [1], [0]),
+        [2],
+    )
+    attribute = onnx_ir.Attr("sparse_value", onnx_ir.AttributeType.SPARSE_TENSOR, sparse)
+    node = onnx_ir.Node("", "Constant", [], [attribute])
+    assert constant_tensor(node.outputs[0]) is None
+
+
 @pytest.mark.parametrize(
     ("growth", "largest", "left", "expected"),
     [
@@ -109,6 +144,7 @@ def test_growth_beyond_a_limit(growth: int, largest: int, left: int, expected: s
 
 
 def test_the_nodes_of_a_constant() -> None:
+    assert constant_types(0) == frozenset()
     assert constant_types(8) == {DataType.FLOAT16, DataType.FLOAT, DataType.DOUBLE}
     for dtype, numbers, opset, expected in (
         (DataType.INT8, [1, -2], 9, ["Constant"]),

@@ -8,7 +8,7 @@ import pytest
 
 from castsmith.ir.errors import ModelError
 from castsmith.ir.naming import Namer, has_clashes, same_names, settle_names
-from castsmith.ir.walks import all_nodes
+from castsmith.ir.walks import all_nodes, held_graphs
 from tests.graphs.nesting import NESTS
 
 
@@ -172,3 +172,24 @@ def test_a_graph_takes_constants_of_types_that_its_constant_lacks() -> None:
     model.ir_version = 3
     kinds = (onnx_ir.DataType.INT8, onnx_ir.DataType.FLOAT)
     assert [Namer(model).takes_constant(model.graph, dtype) for dtype in kinds] == [False, True]
+
+
+def test_what_has_no_name_hides_nothing() -> None:
+    """Omitted results are all without a name, in one scope and around it."""
+    text = """<ir_version: 10, opset_import: ["" : 21]> g (float[3] x, int64[1] k, bool c) => (int64[1] a, int64[1] b) {
+        , a = TopK (x, k) , b = TopK (x, k)
+        d = If (c) <then_branch = t () => (int64[1] p) { , p = TopK (x, k) },
+        else_branch = e () => (int64[1] q) { , q = TopK (x, k) }> }"""
+    model = parsed(text)
+    assert not has_clashes(model)
+    assert not settle_names(model)
+    assert [node.outputs[0].name for node in all_nodes(model) if node.op_type == "TopK"] == [""] * 4
+
+
+def test_names_of_initializers_are_in_use_though_nothing_reads_them() -> None:
+    model = parsed(IF)
+    for scope in (model.graph, *(graph for _, graph in held_graphs(model.graph))):
+        name = f"w_of_{scope.name}"
+        tensor = onnx_ir.tensor([1.0], name=name)
+        scope.register_initializer(onnx_ir.Value(name=name, const_value=tensor))
+        assert Namer(model).fresh(name) == f"{name}_1"

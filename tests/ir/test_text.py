@@ -10,6 +10,7 @@ import onnx_ir
 import pytest
 from onnx_ir import DataType
 
+from castsmith.ir.notebook import folded
 from castsmith.ir.records import Site, item_text
 from castsmith.ir.text import (
     attribute_text,
@@ -104,6 +105,8 @@ def test_long_attributes_are_cut_and_references_named() -> None:
         assert f"<text = {shown}>" in node_text(node)
     reference = onnx_ir.RefAttr("to", "given", onnx_ir.AttributeType.INT)
     assert attribute_text(reference) == "@given"
+    assert attribute_text(onnx_ir.AttrFloat32("to", 1.0)) == "1.0"
+    assert attribute_text(onnx_ir.AttrInt64("axis", 1)) == "1"
     for name, number, shown in (("to", 10, "float16"), ("to", 999, "999"), ("axis", 10, "10")):
         assert attribute_text(onnx_ir.AttrInt64(name, number)) == shown
 
@@ -115,3 +118,10 @@ def test_an_element_of_a_data_file_is_not_read(tmp_path: Path) -> None:
     )
     value = onnx_ir.Value(name="w", shape=tensor.shape, type=onnx_ir.TensorType(tensor.dtype), const_value=tensor)
     assert "Abs (w)  # (float[1])" in node_text(onnx_ir.node("Abs", [value]))
+
+
+def test_a_table_of_a_notebook_says_how_many_rows_it_leaves_out() -> None:
+    for count, more in ((1, ""), (200, ""), (201, "<p>and 1 more</p>"), (203, "<p>and 3 more</p>")):
+        html = folded("t", (("a",), [(f"r{index}",) for index in range(count)]))
+        assert html.count("<td>") == min(count, 200)
+        assert html.endswith(f"</table>{more}</div></details>")

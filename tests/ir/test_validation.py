@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import onnx
@@ -268,6 +269,22 @@ def test_names_that_are_no_text(place: str, tmp_path: Path) -> None:
     path.write_bytes(model.SerializeToString().replace(b"name_of_bytes", b"name_of_\xff\xfe\xfd\xfc\xfb"))
     with pytest.raises(ModelError, match="is not UTF-8"):
         castsmith.load(path)
+
+
+@pytest.mark.parametrize("part", ["node", "operator", "domain", "result"])
+def test_names_of_bytes_in_a_model_in_memory(part: str) -> None:
+    model = onnx_ir.from_proto(model_of([helper.make_node("Neg", ["x"], ["y"])]))
+    node, name = model.graph[0], cast(str, b"\xff")
+    if part == "node":
+        node.name = name
+    elif part == "operator":
+        node.op_type = name
+    elif part == "domain":
+        node.domain = name
+    else:
+        node.outputs[0].name = name
+    with pytest.raises(ModelError, match=r"^m: the name of a (node|value), .*b'.xff'.* is not UTF-8\.$"):
+        require_sound(model, "m")
 
 
 @pytest.mark.parametrize(("name", "valid"), [("INT32", True), ("int32", True), ("whole", False), ("UNDEFINED", False)])

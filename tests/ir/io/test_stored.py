@@ -173,3 +173,17 @@ def test_names_that_clash_are_settled_in_a_copy(tmp_path: Path) -> None:
     castsmith.save(model, tmp_path / "m.onnx")
     onnx.checker.check_model(str(tmp_path / "m.onnx"))
     assert [node.outputs[0].name for node in model.graph][:2] == ["same", "same"]
+
+
+def test_a_location_is_below_the_folder_and_no_path_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "w").touch()
+    target = Path(os.path.realpath(tmp_path / "w"))
+    for location, expected in (
+        ("w", target),
+        ("./w", target),
+        ("below/../w", target),
+        (f"{target}", None),
+        ("../w", None),
+        ("w\0", None),
+    ):
+        assert stored.inside(tmp_path, location) == expected, location

@@ -8,6 +8,7 @@ import numpy as np
 import onnx
 import onnx_ir
 import pytest
+from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 from onnx_ir import DataType
@@ -187,6 +188,12 @@ def test_random_bytes_are_no_model(tmp_path: Path) -> None:
         (tmp_path / "a.onnx").write_bytes(np.random.default_rng(seed).bytes(64))
         with pytest.raises(ModelError):
             castsmith.load(tmp_path / "a.onnx")
+
+
+@pytest.mark.parametrize("field", ["0a056162", "0d0000", "09000000", "0b", "0c", "0e", "0f", "08", "0880", "0a"])
+def test_a_skeleton_of_a_field_that_is_cut_or_of_no_kind(field: str) -> None:
+    with pytest.raises(DecodeError, match="truncated or malformed"):
+        skeleton(memoryview(bytes.fromhex(field)), "a.onnx", 16)
 
 
 @pytest.mark.parametrize("stated", [False, True])

@@ -76,6 +76,13 @@ def test_a_parameter_of_a_function_may_have_any_value() -> None:
     assert changes_between(node, (_F,), 1, 22) == []
     node.attributes.add(onnx_ir.RefAttr("ceil_mode", "p", onnx_ir.AttributeType.INT))
     assert [each.since for each in changes_between(node, (_F,), 1, 22)] == [19, 22]
+    for (op_type, since), rows in _TOUCHED.items():
+        for given, types, _ in rows:
+            for name in given.keys() - {"outputs", "count"}:
+                node = node_of(op_type)
+                node.attributes.add(onnx_ir.RefAttr(name, "p", onnx_ir.AttributeType.INT))
+                found = changes_between(node, types, since - 1, since)
+                assert [each.since for each in found] == [since], (op_type, name)
 
 
 def test_an_omitted_second_input_of_split() -> None:
@@ -85,16 +92,31 @@ def test_an_omitted_second_input_of_split() -> None:
 
 @pytest.mark.parametrize(("opset", "expected"), [(5, ["FLOAT16", "INT64"]), (6, [10, 7]), (21, [10, 7])])
 def test_cast_1_takes_names(opset: int, expected: list[Any]) -> None:
-    text = f"""<ir_version: 3, opset_import: ["" : {opset}]> g (float[2] x, bool c) => (int64[2] y, float16[2] z)
-        {{ y = Cast <to = 7> (x) z = If (c) <then_branch = t () => (float16[2] p) {{ p = Cast <to = 10> (x) }},
-        else_branch = e () => (float16[2] q) {{ q = Cast <to = 10> (x) }}> w = Neg <to = 7> (x) }}"""
+    text = f"""<ir_version: 3, opset_import: ["" : {opset}, "d" : 1]> g (float[2] x, bool c)
+        => (int64[2] y, float16[2] z) {{ y = Cast <to = 7> (x)
+        z = If (c) <then_branch = t () => (float16[2] p) {{ p = Cast <to = 10> (x) }},
+        else_branch = e () => (float16[2] q) {{ q = Cast <to = 10> (x) }}>
+        w = Neg <to = 7> (x) v = d.Cast <to = 7> (x) }}"""
     model = onnx_ir.from_proto(onnx.parser.parse_model(text))
     for _ in range(2):
         spell_casts(model)
-        casts = [node for node in model.graph.all_nodes() if node.op_type == "Cast"]
+        casts = [node for node in model.graph.all_nodes() if node.op_type == "Cast" and not node.domain]
         assert sorted({node.attributes["to"].value for node in casts}, key=str) == expected
-        other = next(node for node in model.graph if node.op_type == "Neg")
-        assert other.attributes["to"].value == 7
+        others = [node for node in model.graph if node.op_type == "Neg" or node.domain]
+        assert [node.attributes["to"].value for node in others] == [7, 7]
+
+
+@pytest.mark.parametrize("kind", ["int", "string"])
+def test_a_type_that_is_a_parameter_of_the_function_is_not_spelled(kind: str) -> None:
+    text = f"""<ir_version: 8, opset_import: ["" : 5, "d" : 1]> g (float[2] x) => (float[2] y)
+        {{ y = d.f <to = 1> (x) }}
+        <domain: "d", opset_import: ["" : 5]> f <to> (a) => (b)
+        {{ b = Cast <to: {kind} = @to> (a) c = Cast <to = 7> (a) d = Cast <to = "int32"> (a) }}"""
+    model = onnx_ir.from_proto(onnx.parser.parse_model(text))
+    spell_casts(model)
+    (function,) = model.functions.values()
+    parameter, number, word = (node.attributes["to"] for node in function)
+    assert (parameter.ref_attr_name, parameter.value, number.value, word.value) == ("to", None, "INT64", "int32")
 
 
 def sequence() -> onnx_ir.Value:

@@ -12,11 +12,19 @@ import onnx
 import onnx.defs
 import onnx.parser
 import onnx_ir
+import pytest
 from onnx_ir import DataType
 
 import castsmith
 from castsmith.analysis.bounds.analysis import FOREIGN, RULES
-from castsmith.ir.ops.schemas import first_opset_with, input_types, where_defined
+from castsmith.ir.ops.schemas import (
+    OpKey,
+    actual_inputs,
+    first_opset_with,
+    groups_for,
+    input_types,
+    where_defined,
+)
 from castsmith.ir.ops.table import GIVES_BOOL, RUNS_GRAPHS, traits_of
 from castsmith.lowering.check.types import MIXED_OPERAND_TYPES
 from castsmith.numerics.types import type_name
@@ -74,6 +82,13 @@ def test_the_next_opset_that_has_an_operator_or_a_type() -> None:
                 types = {each: str(onnx.defs.get_schema(op_type, each).outputs[0].types) for each in kept}
                 holds = next((each for each in kept if name in types[each]), None)
                 assert first_opset_with(op_type, since, 0, dtype) == holds, (op_type, since, dtype)
+    assert first_opset_with("Relu", 6, 1, DataType.FLOAT) is None
+    for op_type, where in (
+        ("QLinearAdd", "set the domain of the node to com.microsoft, which has it"),
+        ("DictVectorizer", "set the domain of the node to ai.onnx.ml, which has it"),
+        ("Relus", "correct its name or its domain, or define it as a function in the model"),
+    ):
+        assert where_defined(op_type, 21) == where
 
 
 # What is in subgraphs.
@@ -104,6 +119,39 @@ def _check_subgraph(domain: str, op_type: str) -> None:
     assert not any(each.code == MIXED_OPERAND_TYPES.code for each in castsmith.check(repaired.model))
     assert {"h", "r"} <= castsmith.bounds(model).keys()
     assert "r" in castsmith.convert(repaired.model, to="float16").precisions
+
+
+_FLOAT = DataType.FLOAT
+
+
+@pytest.mark.parametrize(
+    ("key", "types", "expected"),
+    [
+        (("", "Add", 13), [_FLOAT, _FLOAT], {"T": (0, 1)}),
+        (("", "Clip", 13), [_FLOAT, None, _FLOAT], {"T": (0, 2)}),
+        # An operator whose fourth input has a variable of its own, though it may be of the first one's type.
+        (("", "BatchNormalization", 15), [_FLOAT] * 5, {"T": (0,), "T1": (1, 2), "T2": (3, 4)}),
+        (("", "Attention", 23), [_FLOAT] * 3, {"T1": (0, 1), "T2": (2,)}),
+        (("", "Attention", 23), [_FLOAT] * 4, {"T1": (0, 1, 3), "T2": (2,)}),
+        (("", "Attention", 23), [_FLOAT] * 3 + [DataType.BOOL], {"T1": (0, 1), "T2": (2,), "U": (3,)}),
+        # The mask index of ONNX Runtime's operator of this name is int32 alone, in its own group.
+        (("com.microsoft", "Attention", 1), [_FLOAT] * 4, {"T": (0, 1, 2), "M of 3": (3,)}),
+        # The state of a loop is bound by nothing, nor is a map, which is no tensor.
+        (("", "Loop", 21), [DataType.INT64, DataType.BOOL, _FLOAT, _FLOAT], {"I of M": (0,), "B of cond": (1,)}),
+        (("ai.onnx.ml", "DictVectorizer", 1), [None], {}),
+        (("", "SequenceInsert", 11), [_FLOAT, _FLOAT, DataType.INT64], {"S": (0, 1), "I": (2,)}),
+    ],
+)
+def test_the_inputs_that_share_a_type(
+    key: OpKey, types: list[DataType | None], expected: dict[str, tuple[int, ...]]
+) -> None:
+    inputs = tuple(dtype is not None or key[1] == "DictVectorizer" for dtype in types)
+    assert {group.variable: group.indexes for group in groups_for(key, types, inputs)} == expected
+
+
+def test_an_input_beyond_those_of_the_operator_has_no_parameter() -> None:
+    assert [formal and formal.variable for formal in actual_inputs(("", "Add", 13), 3)] == ["T", "T", None]
+    assert [formal and formal.variable for formal in actual_inputs(("", "Sum", 13), 3)] == ["T", "T", "T"]
 
 
 def test_the_types_of_an_input_are_those_of_its_parameter() -> None:

@@ -366,3 +366,9 @@ def test_every_trait_is_tested() -> None:
     sources = "".join(path.read_text(encoding="utf-8") for path in Path(__file__).parent.glob("test_*.py"))
     for trait in fields(Traits):
         assert f"row.{trait.name}" in sources or trait.name in ("restrictions",), trait.name  # see `restriction`
+
+
+def test_operands_that_are_left_out_move_nothing() -> None:
+    for key, row in TRAITS.items():
+        assert row.moved([]) == [], key
+        assert row.moved([None]) == [None] * (row.elements is None or 0 in row.elements), key
