@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,26 @@ def test_settings_are_found_and_give_way_to_options(
     (folder / "models" / ".git").mkdir()
     (folder / "models" / "castsmith.toml").unlink()
     assert len(found(castsmith, "followed.onnx")) == 5  # the root of a repository ends the search
+
+
+def test_which_settings_name_files(castsmith: Command, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A baseline always does, a target and a promotion if there is such a file, and no other key."""
+    for name in ("error", "openvino", "iree"):
+        (folder / name).mkdir()
+    (folder / "c.toml").write_text('fail-on = "error"\npromotion = "openvino"\ntarget = "iree"\nbaseline = "b.json"\n')
+    (folder / "b.json").write_text('{"findings": []}')
+    monkeypatch.chdir(folder / "models")
+    words = ("check", "clean.onnx", "--config", "../c.toml", "--json")
+    assert json.loads(castsmith(*words).out)["target"] == "iree"  # a folder is no file
+    for name in ("error", "openvino", "iree"):
+        (folder / name).rmdir()
+    (folder / "error").touch()
+    assert castsmith(*words).code == 1
+    (folder / "iree").write_text('{"name": "mine", "description": ""}')
+    assert json.loads(castsmith(*words).out)["target"] == f"..{os.sep}iree"
+    (folder / "iree").unlink()
+    (folder / "openvino").write_text("{")
+    assert "openvino" in castsmith(*words[:-1]).err
 
 
 @pytest.mark.parametrize(
