@@ -11,7 +11,7 @@ import onnx
 import pytest
 
 from castsmith.cli.arguments import Parser
-from castsmith.cli.gate.settings import KEYS
+from castsmith.cli.gate.settings import KEYS, _find  # pyright: ignore[reportPrivateUsage]
 from tests.cli.gate.samples import found
 from tests.cli.helpers import Command, is_one_sentence, parsers
 
@@ -61,6 +61,34 @@ def test_which_settings_name_files(castsmith: Command, folder: Path, monkeypatch
     (folder / "iree").unlink()
     (folder / "openvino").write_text("{")
     assert "openvino" in castsmith(*words[:-1]).err
+
+
+def test_where_the_search_for_settings_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the root of a repository, else at the home folder, else where it starts; pyproject.toml needs the table."""
+    (tmp_path / ".git").rmdir()
+    home, start = tmp_path / "home", tmp_path / "home" / "a" / "b"
+    start.mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("USERPROFILE", str(home))
+    top = tmp_path / "castsmith.toml"
+    top.touch()
+    assert _find(start) is None
+    (home / "castsmith.toml").touch()
+    assert (_find(start), _find(home), _find(tmp_path)) == (home / "castsmith.toml", home / "castsmith.toml", top)
+    (tmp_path / "other").mkdir()
+    assert _find(tmp_path / "other") is None
+    (tmp_path / ".git").mkdir()
+    assert _find(tmp_path / "other") == top
+    shared = home / "a" / "pyproject.toml"
+    for text, found_file in (
+        ("", home / "castsmith.toml"),
+        ("[tool.other]", home / "castsmith.toml"),
+        ("[tool.castsmith]\nall = true", shared),
+    ):
+        shared.write_text(text)
+        assert _find(start) == found_file, text
+    (start / "castsmith.toml").mkdir()  # a folder is none
+    assert _find(start) == shared
 
 
 @pytest.mark.parametrize(
