@@ -35,8 +35,8 @@ def _sizes(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _shape(text: str) -> tuple[str, tuple[int, ...]]:
-    name, equals, shape = text.rpartition("=")
-    if not name or not equals or not re.fullmatch("(|[0-9]{1,18}(x[0-9]{1,18})*)", shape):
+    name, _, shape = text.rpartition("=")
+    if not name or not re.fullmatch("(|[0-9]{1,18}(x[0-9]{1,18})*)", shape):
         raise OptionError(f"--shape {text} is not of the form NAME=SIZExSIZE, such as tokens=1x512.")
     return name, tuple(map(int, shape.split("x"))) if shape else ()
 
@@ -61,13 +61,13 @@ def given_ranges(arguments: argparse.Namespace) -> dict[str, tuple[float, float]
 
 
 def _range(text: str) -> tuple[str, tuple[float, float]]:
-    name, equals, ends = text.rpartition("=")
-    low, colon, high = ends.partition(":")
+    name, _, ends = text.rpartition("=")
+    low, _, high = ends.partition(":")
     try:
         numbers = float(low), float(high)
     except ValueError:
         numbers = math.nan, math.nan
-    if not name or not equals or not colon or not all(map(math.isfinite, numbers)) or numbers[0] > numbers[1]:
+    if not name or not all(map(math.isfinite, numbers)) or numbers[0] > numbers[1]:
         raise OptionError(f"invalid --range {text}; expected NAME=LOW:HIGH, such as pixels=0:1.")
     return name, numbers
 

@@ -19,6 +19,7 @@ from typing import cast
 import castsmith
 from castsmith.cli.deferred import defer_sympy
 from castsmith.cli.deprecated import MOVED, renamed
+from castsmith.cli.exit_codes import DONE
 from castsmith.cli.messages import remark
 from castsmith.cli.parser import Parser, UsageError, flags_of, names_given, subcommands
 from castsmith.cli.running import ended, run_command
@@ -92,8 +93,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     def work() -> int:
         try:
             vars(context).update(vars(_arguments(words)))
-        except SystemExit as ending:  # --help or --version
-            return ending.code if isinstance(ending.code, int) else 0
+        except SystemExit:  # --help or --version
+            return DONE
         with _without_colours() if "no_color" in context else nullcontext():
             return run_command(context)
 
@@ -162,8 +163,10 @@ def _parsed(parser: Parser, words: Sequence[str]) -> argparse.Namespace:
         parser.parse_args(words)
         parser.print_help()
         parser.exit()
-    # Options may stand between the files. While argparse parses that, its help lacks the files.
-    if subcommands(parser) or {"-h", "--help", "--help-all"} & set(words):
+    # Options may stand between the files. While argparse parses that, its help lacks the files, and it refuses names
+    # after `--` that begin with a hyphen.
+    after = words[words.index("--") :] if "--" in words else ()
+    if subcommands(parser) or {"-h", "--help", "--help-all"} & set(words) or any(word[:1] == "-" for word in after[1:]):
         return parser.parse_args(words)
     return parser.parse_intermixed_args(words)
 

@@ -70,7 +70,7 @@ def _below(word: str, outside: Path | None) -> Iterator[tuple[str, str]]:
     root = _fixed_part(word)
     matches = sorted(glob.glob(word, recursive=True))
     files = [match for match in matches if os.path.isfile(match)]
-    for folder in (match for match in matches if os.path.isdir(match) and "**" not in word):
+    for folder in matches if "**" not in word else ():  # below a file is nothing
         files.extend(_in_folder(folder, outside))
     if not files:
         raise OptionError(f"{word}: no file matches this pattern.")

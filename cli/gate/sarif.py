@@ -56,7 +56,7 @@ def _artifact(file: str) -> dict[str, str]:
     if file == STREAM:
         return {"uri": "stdin", "uriBaseId": _ROOT}
     place = place_in_repository(file)
-    if place.startswith("/") or Path(place).is_absolute():
+    if Path(place).is_absolute():
         return {"uri": Path(place).as_uri()}
     return {"uri": quote(place), "uriBaseId": _ROOT}
 

@@ -87,7 +87,7 @@ def _without_regions(places: list[list[Change]], *, full: bool) -> tuple[list[li
     runs: list[tuple[tuple[str, str, str] | None, list[list[Change]]]] = []
     for group in places:
         key = None if full else _retyped_from(group)
-        if key is None or not runs or runs[-1][0] != key:
+        if not runs or runs[-1][0] != key:
             runs.append((key, []))
         runs[-1][1].append(group)
     remaining: list[list[Change]] = []

@@ -83,9 +83,7 @@ def _imports(imports: Mapping[str, int], indent: str) -> Iterator[str]:
 
 
 def _entries(keyword: str, entries: Mapping[str, str | None], indent: str) -> Iterator[str]:
-    yield from (
-        f"{indent}{keyword} {_quoted(key)}: {_quoted(entries[key] or '')}" for key in sorted(entries) if entries[key]
-    )
+    yield from (f"{indent}{keyword} {_quoted(key)}: {_quoted(text)}" for key, text in sorted(entries.items()) if text)
 
 
 def _scope(scope: Scope, title: str, types: Types, indent: str) -> Iterator[str]:
@@ -130,7 +128,7 @@ def _node(node: onnx_ir.Node, types: Types, indent: str) -> Iterator[str]:
 
 
 def _attribute(attribute: onnx_ir.Attr) -> str:
-    if attribute.is_ref() or attribute.value is None:
+    if attribute.value is None:  # a reference to a parameter of the function
         return attribute_text(attribute)
     match attribute.type:
         case AttributeType.TENSOR:
@@ -187,7 +185,7 @@ def _ordered(scope: Scope) -> list[onnx_ir.Node]:
 
     def sources(node: onnx_ir.Node) -> list[onnx_ir.Node]:
         producers = [value.producer() for value in _used(node)]
-        return [producer for producer in reversed(producers) if producer is not None and producer in inside]
+        return [producer for producer in reversed(producers) if producer in inside]
 
     for root in (*roots, *unused):
         for node, _ in sources_first(root, ordered, sources) if root in inside else ():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -11,6 +12,8 @@ import onnx.numpy_helper
 import onnx.parser
 import pytest
 
+from castsmith.cli.collisions import require_apart
+from castsmith.numerics.errors import OptionError
 from castsmith.targets.target import TARGETS_FOLDER
 from tests.cli.helpers import Command, is_one_sentence, parsers
 
@@ -73,3 +76,20 @@ def test_no_file_is_written_over_one_that_is_read(castsmith: Command, folder: Pa
             assert {path: path.read_bytes() for path in folder.iterdir()} == before, (option, file)
             if option != "--report" or file.endswith(".json"):  # a report has to be .json or .html
                 assert "would overwrite" in ended.err, (option, file, ended.err)
+
+
+def test_links_lead_to_the_file(folder: Path) -> None:
+    """A hard link, which has another name, and a symbolic one; not a copy, and not a missing file of another name."""
+    os.link("a.onnx", "hard.onnx")
+    os.symlink("a.onnx", "soft.onnx")
+    os.symlink("missing.onnx", "nowhere.onnx")
+    shutil.copy("a.onnx", "copy.onnx")
+    reads = {"the model": [Path("a.onnx"), None], "the other": [Path("missing.onnx")]}
+    for name, read in (
+        ("hard.onnx", "the model a.onnx"), ("soft.onnx", "the model a.onnx"), ("./a.onnx", "the model a.onnx"),
+        ("nowhere.onnx", "the other missing.onnx"), ("missing.onnx", "the other missing.onnx"),
+    ):  # fmt: skip
+        with pytest.raises(OptionError, match=f"^-o {Path(name)} would overwrite {read}: choose another name"):
+            require_apart(reads, {"-o": [None, Path(name)]})
+    require_apart(reads, {"-o": [None, Path("copy.onnx"), Path("none.onnx"), Path("b.onnx")]})
+    assert (folder / "copy.onnx").exists()

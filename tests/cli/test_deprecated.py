@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from castsmith.cli.deprecated import MOVED, RENAMED, RETIRED
+from castsmith.cli.deprecated import MOVED, RENAMED, RETIRED, renamed
 from castsmith.cli.parser import flags_of
 from tests.cli.helpers import CLEAN, MIXED, Command, parsers, write_model
 
@@ -49,6 +49,12 @@ def test_an_option_that_was_renamed_does_the_same(
         assert (old.code, old.err) == (0, f"castsmith: {former} is now {now}.\n")
         assert castsmith(command, *words).out == old.out
         assert f"{former} " not in castsmith(command, "--help-all").out
+
+
+def test_what_stands_after_two_hyphens_is_no_option() -> None:
+    words = ["a", "--accept=x", "--", "--accept=y", "--time"]
+    assert renamed("verify", words, quiet=True) == ["a", "--allow-type-change=x", *words[2:]]
+    assert renamed("verify", ["--time", "--"], quiet=True) == ["--time-limit", "--"]
 
 
 def test_a_retired_option_works_and_no_help_shows_it(castsmith: Command, tmp_path: Path) -> None:

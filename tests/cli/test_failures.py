@@ -12,6 +12,9 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from castsmith.cli.failures import failure_of
+from castsmith.ir.errors import ModelError
+from castsmith.numerics.errors import OptionError
 from tests.cli.helpers import CLEAN, Command, is_one_sentence, write_model
 
 Break = Callable[[Path], None]
@@ -133,3 +136,21 @@ def test_diff(castsmith: Command, broken: Path, tmp_path: Path, first: bool, req
     else:
         assert (ended.code, ended.out) == (2, "")
         assert is_one_sentence(ended.err)
+
+
+def test_a_message_begins_with_the_file_once() -> None:
+    """The file of a model, if there is one, stands before what is wrong with it; not before a bad option."""
+    for error, words, message in (
+        (ModelError("it is odd."), {"input": "a.onnx"}, "a.onnx: it is odd."),
+        (ModelError("a.onnx: it is odd."), {"input": "a.onnx"}, "a.onnx: it is odd."),
+        (ModelError("a.onnx is odd."), {"input": "a.onnx"}, "a.onnx: a.onnx is odd."),
+        (ModelError("it is odd."), {"input": ["a.onnx"]}, "a.onnx: it is odd."),
+        (ModelError("it is odd."), {"a": "a.onnx", "b": "b.onnx"}, "it is odd."),
+        (ModelError("b.onnx: it is odd."), {"a": "a.onnx", "b": "b.onnx"}, "b.onnx: it is odd."),
+        (ModelError("it is odd."), {}, "it is odd."),
+        (OptionError("it is odd."), {"input": "a.onnx"}, "it is odd."),
+        (FileNotFoundError(2, "No such file", "c.npz"), {"input": "a.onnx"}, "c.npz: No such file."),
+        (OSError(28, "No space"), {"input": "a.onnx"}, "No space."),
+        (MemoryError(), {"input": "a.onnx"}, "not enough memory."),
+    ):
+        assert failure_of(error, words).message == message, (error, words)

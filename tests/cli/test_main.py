@@ -17,6 +17,7 @@ import pytest
 import castsmith as package
 from castsmith.cli import exit_codes as outcome
 from castsmith.cli.commands import reference
+from castsmith.cli.main import _arguments  # pyright: ignore[reportPrivateUsage]
 from tests.cli.helpers import CHAIN, CLEAN, MIXED, UNSAFE, Command, is_one_sentence, write_model
 from tests.cli.process import CLOSED, STREAMS, has_ended, run_fork
 
@@ -297,7 +298,14 @@ def test_a_signal_ends_the_processes_of_a_batch_too(
         (("fit", "a.onnx", "-x", "--target=iree"), "unknown option -x (see castsmith fit --help)."),
         (("convert", "a.onnx"), "--to is missing: float16, bfloat16 or float (see castsmith convert --help)."),
         (("optimize", "a.onnx", "b.onnx"), "-o OUT is missing: castsmith optimize a.onnx -o b.onnx."),
+        (
+            ("optimize", "a.onnx", "b"),
+            "-o OUT is missing: name the file to write, or give --dry-run (see castsmith optimize --help).",
+        ),
         (("show", "a.onnx", "b.onnx"), "unexpected argument: b.onnx (see castsmith show --help)."),
+        (("show", "--", "--jsno"), "--jsno: no such file."),
+        (("show", "a=--"), "a=--: no such file."),
+        (("show", "--jsno=--"), "argument --jsno: expected a value (see castsmith --help)."),
         (
             ("optimize", "a.onnx", "-o", "b.onnx", "--output", "c.onnx"),
             "--output is given twice, with two values; pass it once (see castsmith optimize --help).",
@@ -317,6 +325,14 @@ def test_an_unknown_name_is_answered_by_the_most_similar(castsmith: Command, wor
     assert (ended.code, ended.out) == (2, "")
     assert is_one_sentence(ended.err)
     assert ended.err.endswith(f"{text}\n")
+
+
+@pytest.mark.parametrize("words", ["a -q b -- c", "-q -- a b c", "-q a b c", "-q -- --jsno -b -", "-- a -b"])
+def test_files_after_two_hyphens(words: str) -> None:
+    """Each is a file, with whatever it begins."""
+    arguments = _arguments(["check", *words.split()])
+    after = words.partition("-- ")[2] or "a b c"
+    assert arguments.input == (after.split() if words.startswith("-") else ["a", "b", "c"])
 
 
 OF_OTHER_TOOLS = {
@@ -424,5 +440,5 @@ def test_no_colours_and_the_version(castsmith: Command, tmp_path: Path, monkeypa
     for before in ("1", None):
         if before is None:
             monkeypatch.delenv("NO_COLOR")
-        castsmith("diff", a, b, "--no-color")
+        assert castsmith("diff", a, b, "--no-color").code == 1
         assert os.environ.get("NO_COLOR") == before

@@ -310,6 +310,7 @@ def test_options_that_exclude_each_other_are_refused_together(castsmith: Command
         (["check", "in.onnx", "--json", "--format", "sarif"], "--json and --format sarif exclude each other"),
         (["diff", "in.onnx", "in.onnx", "--json", "--format", "html"], "--json and --format html exclude each other"),
         (["diff", "in.onnx", "in.onnx", "--full", "--format", "html"], "--full and --format html exclude each other"),
+        (["optimize", "in.onnx", "in.onnx"], "-o OUT is missing: name the file to write, or give --dry-run"),
         (["optimize", "in.onnx", "-o", "o.onnx", "-qv"], "--quiet and --verbose exclude each other"),
         (["optimize", "in.onnx", "-o", "o.onnx", "-vj2", "--dask=a:1"], "--jobs and --dask exclude each other"),
         (["check", "in.onnx", "--select=mixed-operand-types", "--ignore=mixed-operand-types"], "both name mixed-op"),

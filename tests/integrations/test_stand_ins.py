@@ -102,6 +102,12 @@ def test_the_rule_of_autocast(monkeypatch: pytest.MonkeyPatch) -> None:
     assert kept(measured) == [True, True, False]
     fits = [{"x": np.ones(4, np.float32)}]
     assert kept(rule_of(model, ranges={"x": (-1000, 1000)}, inputs=fits)) == [False] * 3  # what is measured counts
+    # From 65520 on, which float16 rounds to infinity, what is measured counts.
+    negated = loaded('<ir_version: 10, opset_import: ["": 21]> g (float[4] x) => (float[4] y) { y = Neg (x) }')
+    for limit, proven in ((65519.99609375, {}), (65520.0, {"x", "y"})):
+        ranges = {"x": (-limit, limit)}
+        assert {*rule_of(negated, ranges=ranges).values} == {*proven}
+        assert rule_of(negated, ranges=ranges, inputs=fits).values == {}
     sums = loaded("""<ir_version: 10, opset_import: ["": 21]>
         g (float[4, 64] x) => (float[4, 1] y) <int64[1] axis = {1}> { [mean] y = ReduceMean (x, axis) }""")
     inside = rule_of(sums, inputs=[{"x": np.full((4, 64), 3000, np.float32)}])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from castsmith.cli.batch.inputs import is_folder, means_many, models_of
+from castsmith.cli.batch.inputs import _fixed_part, is_folder, means_many, models_of  # pyright: ignore[reportPrivateUsage]
 from castsmith.ir.errors import ModelError
 from castsmith.numerics.errors import OptionError
 from tests.sampling import check_all
@@ -64,6 +64,12 @@ def test_models_that_are_named() -> None:
     for pattern in ("no*.onnx", "empty/*"):
         with pytest.raises(OptionError, match="no file matches this pattern"):
             models_of([pattern])
+
+
+def test_the_folder_before_the_first_special_character() -> None:
+    """Of a pattern at the root it is the root, not the current folder."""
+    rows = {"*.onnx": "", "in/*.onnx": "in", "a/b/*/c": "a/b", "/*.onnx": "/", "/in/*": "/in", "a[1]/b": ""}
+    assert {pattern: _fixed_part(pattern.replace("/", os.sep)).replace(os.sep, "/") for pattern in rows} == rows
 
 
 MANY: list[tuple[list[str], str | None, bool]] = [

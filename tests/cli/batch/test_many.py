@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import shutil
@@ -12,8 +13,10 @@ from pathlib import Path
 import onnx
 import pytest
 
+from castsmith.cli.batch import many
 from castsmith.cli.batch.pool import run_alone
 from castsmith.cli.main import main
+from castsmith.cli.outcome import Failure, Outcome, Task
 from tests.cli.helpers import task_for
 
 MODELS = Path(__file__).parents[3] / "models"
@@ -281,3 +284,51 @@ def test_a_folder_of_models_is_optimized_in_place(tmp_path: Path) -> None:
     before = Path(files[0]).read_bytes()
     assert main(["optimize", files[0], str(twin), "-o", str(tmp_path / "in"), UNSAFE]) == 0
     assert before not in (Path(files[0]).read_bytes(), twin.read_bytes())
+
+
+def test_what_one_of_many_models_says(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each message names the file once; the text is for --diff and --explain, and JSON is one line."""
+    messages = ["castsmith: it is odd", "castsmith: a.onnx: it is odd", "beside it"]
+    done = Outcome(Task("a.onnx", "out/a.onnx", {}), messages=messages, text="changed\n", report={"key": 1})
+    refused = Outcome(Task("a.onnx", "", {}), 2, failure=Failure("usage", "no", "", 2))
+    text = "castsmith: a.onnx: it is odd\ncastsmith: a.onnx: it is odd\na.onnx: beside it\n"
+    error = {"error": {"code": "usage", "message": "no", "file": "a.onnx", "exit_code": 2}}
+    same = {"input": "a.onnx", "output": "out/a.onnx", "unchanged": True}
+    for options, outcome, out, err in (
+        ({}, done, "", text),
+        ({"diff": None, "explain": False}, done, "", text),
+        ({"diff": "net"}, done, "changed\n", text),
+        ({"diff": None, "explain": True}, done, "changed\n", text),
+        ({"json": True, "diff": "net"}, done, {"schema": 1, "key": 1}, text),
+        ({"json": True}, refused, {"schema": 1, **error}, ""),
+        ({"json": True}, Outcome(refused.task), {"schema": 1}, ""),
+        ({"json": True}, Outcome(done.task, report={"key": 1}, unchanged=True), {"schema": 1, **same}, ""),
+    ):
+        many._tell(argparse.Namespace(**{"json": False, **options}), outcome)  # pyright: ignore[reportPrivateUsage]
+        said = capsys.readouterr()
+        assert (json.loads(said.out) if options.get("json") else said.out, said.err) == (out, err), options
+
+
+def test_the_task_of_one_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has the options of the run but those that are for all models, and the data that the run needs of it."""
+    given = argparse.Namespace(parser=1, outcome=2, output="old", jobs=3, report=None, json=False, quiet=True)
+    everything = {"json": False, "report": None, "jobs": None, "dask": None, "skip_unchanged": False, "verbose": False}
+    task = many.task_of(given, "a", input=["a"])
+    assert (task.source, task.output, task.wanted) == ("a", "", "figures")
+    assert everything.items() <= task.values.items()
+    assert (task.values["output"], task.values["input"]) == ("old", ["a"])
+    assert not {"parser", "outcome"} & {*task.values}
+    assert many.task_of(given, "a", "new").values["output"] == "new"
+    for report, as_json, wanted in ((None, True, "report"), ("r.json", False, "report"), ("r.html", False, "page")):
+        given.report, given.json = report, as_json
+        assert many.task_of(given, "a").wanted == wanted
+
+    monkeypatch.chdir(tmp_path)
+    Path("npu.json").touch()
+    values = {"input": ["a.onnx"], "output": "new/", "target": "npu.json", "promotion": "torch", "inputs": None}
+    far = many._seen_from_afar(Task("a.onnx", "", values))  # pyright: ignore[reportPrivateUsage]
+    here = os.getcwd()
+    assert far.values == {
+        "input": [f"{here}{os.sep}a.onnx"], "output": f"{here}{os.sep}new", "target": f"{here}{os.sep}npu.json",
+        "promotion": "torch", "inputs": None,
+    }  # fmt: skip

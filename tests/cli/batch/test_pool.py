@@ -24,3 +24,25 @@ def test_a_process_that_dies_costs_one_model(tmp_path: Path, monkeypatch: pytest
     outcomes = {outcome.task.source: outcome for outcome in pool.on_this_machine(1, tasks)}
     assert [outcomes[file].exit_code for file in files] == [2, 2, 0, 0]
     assert outcomes[files[0]].messages == [f"castsmith: {files[0]}: crashed its process (signal 9)."]
+
+
+def test_how_many_processes_save_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One for each large file; folders and missing files count as small."""
+    for name, size in (("small", (1 << 16) - 1), ("large", 1 << 16)):
+        (tmp_path / name).write_bytes(bytes(size))
+    small, large, folder, missing = (str(tmp_path / name) for name in ("small", "large", "", "missing"))
+    for jobs, models, count in (
+        (9, [], 0),
+        (9, [small], 1),
+        (9, [small, folder, missing], 1),
+        (9, [small, folder, missing, small], 2),
+        (9, [large], 1),
+        (9, [large, large, small], 3),
+        (2, [large, large, small], 2),
+        (1, [large, large], 1),
+        (None, [large] * 9, 4),
+    ):
+        monkeypatch.setattr("os.cpu_count", lambda: 4)
+        assert pool.useful_processes(jobs, models, 3) == count, models
+    monkeypatch.setattr("os.cpu_count", lambda: None)
+    assert pool.useful_processes(None, [large, large], 3) == 1

@@ -111,3 +111,15 @@ def test_what_is_no_model_is_refused(castsmith: Command, tmp_path: Path) -> None
     path.write_text("not a model")
     for command in (["show"], ["info"], ["diff", path]):
         assert castsmith(*command, path).code == 2
+
+
+def test_both_what_data_and_what_nodes_lack_is_told(castsmith: Command, tmp_path: Path) -> None:
+    model = _with_weight(_put_outside)
+    model.graph.node[0].input.append("x")
+    path = tmp_path / "a.onnx"
+    onnx.save(model, path)
+    told = f"castsmith: {path}: tensor 'w' keeps its data in 'absent.data', which is missing."
+    more = f"castsmith: {path}: g: y (Add): Add has 3 inputs, expected 2."
+    ended = castsmith("info", path)
+    assert (ended.code, ended.err.splitlines()) == (0, [told, more])
+    assert castsmith("show", path).err.splitlines() == [more]

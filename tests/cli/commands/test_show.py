@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import random
 import shutil
@@ -15,6 +16,7 @@ import onnx.helper
 import onnx.numpy_helper
 import pytest
 
+from castsmith.cli.commands.show import git_lines
 from castsmith.cli.text.terminal import Line
 from tests.cli.commands.test_diff import TEXT, model
 from tests.cli.helpers import CHAIN, MIXED, Command, is_one_sentence, write_model
@@ -218,6 +220,16 @@ def test_git_shows_models_by_both_ways(repository: Path) -> None:
         "diff", "--no-ext-diff", "--cached", "-U9"
     )
     assert str(repository) not in shown + text
+
+
+def test_git_gets_the_reason_and_a_digest_of_what_is_no_model(tmp_path: Path) -> None:
+    (tmp_path / "a.onnx").write_bytes(b"no model")
+    digest = hashlib.sha256(b"no model").hexdigest()[:16]
+    assert git_lines(str(tmp_path / "a.onnx")) == [
+        "not shown: not an ONNX model, or truncated.", f"8 bytes, sha256 {digest}"
+    ]  # fmt: skip
+    assert git_lines(str(tmp_path / "none.onnx")) == ["not shown: no such file."]
+    assert len(git_lines(str(tmp_path))) == 1
 
 
 def test_diff_takes_no_other_numbers_of_models(castsmith: Command, monkeypatch: pytest.MonkeyPatch) -> None:

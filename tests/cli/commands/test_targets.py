@@ -115,6 +115,26 @@ def test_the_facts_about_a_target(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+def test_the_whole_text_about_a_target(castsmith: Command, tmp_path: Path) -> None:
+    facts = {"types": ["int8"], "kernels": [], "hazards": {"fast-sums": "adds in any order"}}
+    path = tmp_path / "t.json"
+    for more, expected in (
+        ({}, ["  types: unknown", "  unsupported types: unknown", "  operators by type: unknown"]),
+        ({"types": ["int8"]}, ["  types: int8", None, "  operators by type: unknown"]),
+        (facts, ["  types: int8", None, "  hazards:", "    fast-sums  adds in any order"]),
+    ):
+        path.write_text(json.dumps({"name": "t", "description": "d", **more}))
+        lines = castsmith("targets", "show", path).out.splitlines()
+        assert lines[:2] == ["t: d", NEWEST]
+        assert [line if a is not None else None for a, line in zip(expected, lines[2:], strict=True)] == expected
+    lacks = [line for line in lines if line.startswith("  unsupported types: ")]
+    assert lacks[0].startswith("  unsupported types: bool, int2, uint2, int4, ")
+    assert "int8" not in lacks[0].split(": ")[1].split(", ")
+    every = json.loads(castsmith("targets", "show", path, "--json").out)["target"]["lacks"]
+    path.write_text(json.dumps({"name": "t", "description": "d", "types": ["int8", *every], "kernels": []}))
+    assert "  unsupported types: nothing" in castsmith("targets", "show", path).out.splitlines()
+
+
 def test_a_cast_that_a_target_computes_otherwise() -> None:
     cast = {"from": ["float", "half"], "to": ["int8"], "saturate": None, "before_opset": None, "disputed": False}
     cast |= {"inherent": False}

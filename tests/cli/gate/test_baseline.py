@@ -51,3 +51,11 @@ def test_a_baseline_accepts_what_is_there(castsmith: Command, folder: Path) -> N
     assert castsmith("check", "models/clean.onnx", "--write-baseline", *baseline[1:]).code == 0
     entries = json.loads((folder / "accepted" / "b.json").read_text())["findings"]
     assert [(e["file"], e["count"]) for e in entries] == [("../models/clean.onnx", 1), ("../models/lossy.onnx", 1)]
+
+
+def test_a_model_that_is_none_fails_a_run_that_writes_a_baseline(castsmith: Command, folder: Path) -> None:
+    words = ("check", "models", "--baseline", "b.json", "--write-baseline")
+    assert castsmith(*words).code == 0
+    (folder / "models" / "bad.onnx").write_text("no model")
+    ended = castsmith(*words)
+    assert (ended.code, ended.out) == (2, "b.json: 6 findings of 4 models written\n")

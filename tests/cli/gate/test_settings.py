@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import onnx
 import pytest
 
 from castsmith.cli.arguments import Parser
-from castsmith.cli.gate.settings import KEYS
+from castsmith.cli.gate.settings import KEYS, _find  # pyright: ignore[reportPrivateUsage]
 from tests.cli.gate.samples import found
 from tests.cli.helpers import Command, is_one_sentence, parsers
 
@@ -40,6 +41,54 @@ def test_settings_are_found_and_give_way_to_options(
     (folder / "models" / ".git").mkdir()
     (folder / "models" / "castsmith.toml").unlink()
     assert len(found(castsmith, "followed.onnx")) == 5  # the root of a repository ends the search
+
+
+def test_which_settings_name_files(castsmith: Command, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A baseline always does, a target and a promotion if there is such a file, and no other key."""
+    for name in ("error", "openvino", "iree"):
+        (folder / name).mkdir()
+    (folder / "c.toml").write_text('fail-on = "error"\npromotion = "openvino"\ntarget = "iree"\nbaseline = "b.json"\n')
+    (folder / "b.json").write_text('{"findings": []}')
+    monkeypatch.chdir(folder / "models")
+    words = ("check", "clean.onnx", "--config", "../c.toml", "--json")
+    assert json.loads(castsmith(*words).out)["target"] == "iree"  # a folder is no file
+    for name in ("error", "openvino", "iree"):
+        (folder / name).rmdir()
+    (folder / "error").touch()
+    assert castsmith(*words).code == 1
+    (folder / "iree").write_text('{"name": "mine", "description": ""}')
+    assert json.loads(castsmith(*words).out)["target"] == f"..{os.sep}iree"
+    (folder / "iree").unlink()
+    (folder / "openvino").write_text("{")
+    assert "openvino" in castsmith(*words[:-1]).err
+
+
+def test_where_the_search_for_settings_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the root of a repository, else at the home folder, else where it starts; pyproject.toml needs the table."""
+    (tmp_path / ".git").rmdir()
+    home, start = tmp_path / "home", tmp_path / "home" / "a" / "b"
+    start.mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("USERPROFILE", str(home))
+    top = tmp_path / "castsmith.toml"
+    top.touch()
+    assert _find(start) is None
+    (home / "castsmith.toml").touch()
+    assert (_find(start), _find(home), _find(tmp_path)) == (home / "castsmith.toml", home / "castsmith.toml", top)
+    (tmp_path / "other").mkdir()
+    assert _find(tmp_path / "other") is None
+    (tmp_path / ".git").mkdir()
+    assert _find(tmp_path / "other") == top
+    shared = home / "a" / "pyproject.toml"
+    for text, found_file in (
+        ("", home / "castsmith.toml"),
+        ("[tool.other]", home / "castsmith.toml"),
+        ("[tool.castsmith]\nall = true", shared),
+    ):
+        shared.write_text(text)
+        assert _find(start) == found_file, text
+    (start / "castsmith.toml").mkdir()  # a folder is none
+    assert _find(start) == shared
 
 
 @pytest.mark.parametrize(

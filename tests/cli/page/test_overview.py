@@ -12,7 +12,7 @@ from castsmith.cli.gate.comments import LARGEST, markdown_text
 from castsmith.cli.gate.judging import Checked
 from castsmith.cli.page.data import html_text
 from castsmith.cli.page.overview import overview
-from castsmith.ir.records import Diagnostic, Severity, Site
+from castsmith.ir.records import Diagnostic, Item, NodeItem, Severity, Site, TextItem, ValueItem
 from tests.cli.helpers import Command, write_model
 from tests.cli.page.test_data import data_of
 
@@ -40,6 +40,43 @@ def test_the_neighbours_of_values() -> None:
         "z": ("Sum", ["output"]),
     }
     assert model_map.neighbours("nothing") is None
+
+
+def test_the_map_of_nodes_without_some_names() -> None:
+    """A node is labelled by its name, its first result, or not at all; constants are beside their first user."""
+    text = f"""{HEAD} g (float[2] x) => (float[2] z, float[2] given) <float[2] w = {{1, 2}}> {{
+        first = Constant <value_float = 1.0> ()
+        [named] a = Add (x, first)
+        b = Clip (a, , top)
+        , left = Pair (b)
+        free = Constant <value_float = 1.0> ()
+        late = Constant <value_float = 1.0> ()
+        top = Constant <value_float = 1.0> ()
+        c = Sum (b, late)
+        z = Add (c, w)
+    }}"""
+    model = onnx_ir.from_proto(onnx.parser.parse_model(text))
+    model_map = overview(model)
+    assert model_map.labels == ["first", "named", "b", "", "free", "late", "top", "c", "z"]
+    assert model_map.depths == [0, 0, 1, 2, 0, 1, 0, 2, 3]
+    assert model_map.edges == [1, 2, 2, 3, 2, 7, 7, 8]
+    assert model_map.neighbours("given") == ("", ["output"])
+    assert model_map.neighbours("z") == ("Add", ["output"])
+    assert model_map.neighbours("") is None
+    assert model_map.maker_of("b") == {"name": "b", "op": "Clip"}
+    assert model_map.maker_of("x") is None
+
+    def places(*removed: Item | None, added: tuple[Item | None, ...] = ()) -> list[int]:
+        return model_map.places(removed, added)
+
+    made = [NodeItem("Relu", (), (ValueItem(name),)) for name in ("a", "c", "new")]
+    assert places(made[1], None, made[0]) == [1, 7]
+    assert places(made[2], made[0]) == [1]
+    assert places(ValueItem("w")) == [8]  # its user
+    assert places(ValueItem("x")) == [1]
+    assert places(None, added=(NodeItem("Neg", (ValueItem("c"), ValueItem("x")), (ValueItem("new"),)),)) == [1]
+    assert places(None, added=(NodeItem("Neg", (ValueItem("c"),), (ValueItem("new"),)),)) == [7]
+    assert places(TextItem("a"), added=(ValueItem("nowhere"),)) == []
 
 
 def test_the_text_of_a_change_is_cut_after_90_characters(castsmith: Command, tmp_path: Path) -> None:

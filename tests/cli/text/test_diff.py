@@ -124,6 +124,10 @@ def test_a_region_that_is_converted_is_one_line_beyond_three_nodes() -> None:
         said = lines([*run, other, *run])
         assert said[:2] == [region, region]
         assert len(said) == 4
+    for before, after in (("", "float"), ("float", ""), ("float", "float")):  # unknown types, or one
+        odd = [retyped(index, before, after) for index in range(5, 9)]
+        assert lines([*run, *odd])[0] == region
+        assert not [line for line in lines(odd) if "converted" in line]
     no_site = replace(run[0], place="p", site=None)
     assert len(lines([no_site] * 4)) == 5  # one place
     operands = [Change("operand-changed", change.place, "operand 0", "a", "b") for change in run]
@@ -191,3 +195,18 @@ def test_what_makes_changes_alike() -> None:
     values = [constant(index, ValueItem("w", "float"), ValueItem("w", "float")) for index in (1, 2)]
     assert change_forms(values) == [("0", "0"), ("1", "0")]  # each is shown
     assert [turn[-1] for turn in change_forms([relu, operand(site, 0, "a", "b")])] == ["0", "1"]
+
+
+def test_constants_that_differ_in_values_alone_are_not_alike() -> None:
+    """Those that changed their type are, and those that were added or removed."""
+    was, now = ValueItem("w", "float", "[2]"), ValueItem("w", "float16", "[2]")
+    for before, after, texts, alike in (
+        (was, now, ("a", "b"), True),
+        (was, was, ("a", "b"), False),
+        (None, None, ("", "b"), True),
+        (None, None, ("a", ""), True),
+        (None, None, ("a", "b"), False),
+    ):
+        sites = Site("g"), Site("h")
+        changes = [Change("constant-changed", str(s), "constant w", *texts, "", before, after, s) for s in sites]
+        assert (len({*change_forms(changes)}) == 1) is alike, (before, after, texts)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from castsmith.cli.text.rewrites import refusal_lines, rewrite_lines
-from castsmith.ir.records import Effect, Refusal, Rewrite, Site, TextItem
+from castsmith.cli.text.rewrites import KEPT_NODE, refusal_lines, rewrite_form, rewrite_lines, words_of
+from castsmith.ir.records import Effect, Item, NodeItem, Refusal, Rewrite, Site, TextItem, ValueItem
 from tests.sampling import check_all
 
 
@@ -49,6 +49,48 @@ def require_ends(count: int, side: str) -> None:
 
 def test_the_ends_of_a_converted_region() -> None:
     check_all(require_ends, [(count, side) for count in (1, 7, 8, 9, 10, 11, 30) for side in ("removed", "made")])
+
+
+def test_rewrites_are_alike_by_their_items() -> None:
+    """Nodes by their operator and attributes, values by their role or type, any texts."""
+    x, y = ValueItem("x", "float", "[2]"), ValueItem("y", "float", "[3]")
+    alike: list[tuple[Item, Item]] = [
+        (TextItem("a"), TextItem("b")),
+        (x, y),
+        (ValueItem("x", "float", role="input"), ValueItem("y", "int8", role="input")),
+        (NodeItem("Relu", (x,), (y,), name="a"), NodeItem("Relu", (y,), (x,), name="b")),
+    ]
+    apart: list[tuple[Item, Item]] = [
+        (TextItem("float"), x),
+        (x, ValueItem("x", "int8", "[2]")),
+        (ValueItem("x", "float", role="input"), ValueItem("x", "float", role="output")),
+        (ValueItem("x", "float", role="input"), x),
+        (NodeItem("Relu", (x,), (y,)), NodeItem("Neg", (x,), (y,))),
+        (NodeItem("Cast", (x,), (y,), (("to", "float"),)), NodeItem("Cast", (x,), (y,), (("to", "int8"),))),
+    ]
+    for pairs, is_alike in ((alike, True), (apart, False)):
+        for pair in pairs:
+            for side in range(2):
+                both = [(item, "same") if side else ("same", item) for item in pair]
+                forms = {rewrite_form(Rewrite("p", "r", Site("g", "n", "Op"), a, b, "why")) for a, b in both}
+                assert (len(forms) == 1) is is_alike, pair
+
+
+def test_the_words_of_a_reason() -> None:
+    """Types count, though they have digits; numbers and names with other signs do not."""
+    assert list(words_of("value x_1: float16, (float8e4m3fn) and int8 lose 3 of 10.5 elements.")) == [
+        "value", "float16", "float8e4m3fn", "and", "int8", "lose", "of", "elements",
+    ]  # fmt: skip
+
+
+def test_nodes_that_are_kept_and_changes_that_are_skipped() -> None:
+    for rule, done, also in ((KEPT_NODE, "kept in float", "also kept"), ("other", "skipped", "also skipped")):
+        records = [Refusal("p", rule, Site("g", f"n{index}", "Op"), "why", "1.5") for index in range(5)]
+        assert [line.plain for line in refusal_lines(records, "float")] == [
+            f"p, {rule} (5)",
+            *(text for index in range(3) for text in (f"  g: n{index} (Op)", f"    {done}: why (example value: 1.5)")),
+            f"    {also}, for the same reason (shown by --diff=full), 2 more: n3, n4",
+        ]
 
 
 def test_refusals_are_alike_by_their_reason_and_witness() -> None:

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from castsmith.cli.text.coloured import wrapped
-from castsmith.cli.text.terminal import Line, columns, one_line, size_text
+from castsmith.cli.text.terminal import Line, columns, one_line, size_text, table_lines
 from castsmith.numerics.errors import printable
 from tests.cli.helpers import CHAIN, Command, parsers, write_model
 
@@ -22,6 +22,32 @@ def folded(line: Line, width: int) -> list[str]:
 CODE = Line(
     (("red", "    - y = Concat <axis = 1> (first, second)"), ("dim", "  # (float[N, 1], float[N, 1]) -> float")), 8
 )
+
+
+def test_one_line_of_text() -> None:
+    """Lines are joined; without a line feed, each other end of a line is escaped like a control character."""
+    rows = {
+        "a\nb\n": "a b",
+        "a": "a",
+        "a\r\nb": "a b",
+        "a\rb": "a\\rb",
+        "a\x0bb": "a\\x0bb",
+        "a\u2028b": "a\\u2028b",
+        "": "",
+    }
+    assert {text: one_line(text) for text in rows} == rows
+
+
+def test_the_lines_of_a_table() -> None:
+    rows = [("a", "first"), ("long", "second")]
+    for head, styles in ((True, ["bold", ""]), (False, ["", ""])):
+        assert list(table_lines(rows, "  ", head=head)) == [
+            Line(((styles[0], "  a     first"),), 8),
+            Line(((styles[1], "  long  second"),), 8),
+        ]
+    for length, hang in ((36, 40), (37, 6)):  # the last cell begins at 40, or beyond
+        ((line),) = table_lines([("x" * length, "y")], "  ")
+        assert line.hang == hang
 
 
 def test_what_fits_is_left_alone() -> None:
