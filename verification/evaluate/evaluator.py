@@ -42,7 +42,7 @@ Correct = Callable[[Path, onnx_ir.Value, Tensor], Tensor]
 """Returns the tensor with which the run goes on instead of the computed one."""
 
 _RANDOM = operators(lambda row: row.random)
-_SEED = 1.0
+_SEED = 1
 
 
 class Evaluator:
@@ -291,11 +291,9 @@ class Evaluator:
             views = [a.view(codes) if a is not None and a.dtype == dtype else a for a in inputs]
             moved = self._by_engine(node, views, imports)
             return [array.view(dtype) if array.dtype == codes else array for array in moved]
-        extra: dict[str, float] = {}
         drawn = self._draws(node, inputs)
         if drawn:
             self.random.add(f"{node.op_type}{' (no seed)' if self._unseeded(node) else ''}")
-            extra = {"seed": _SEED} if self._unseeded(node) else {}
         try:
             version = opset_of(imports, node.domain)
             schema = onnx.defs.get_schema(node.op_type, version or 1, "" if node.domain == "ai.onnx" else node.domain)
@@ -310,6 +308,7 @@ class Evaluator:
         if promoted.result is not None:
             return [promoted.result]
         refuse_huge_results(node, promoted.operands, schema, self.budget.memory)
+        extra = {"seed": _seed(schema)} if drawn and self._unseeded(node) else {}
         results = self._run(node, promoted.operands, imports, fresh=drawn, extra=extra)
         if not promoted.back:
             return results
@@ -322,6 +321,11 @@ class Evaluator:
         if node.op_type in PRODUCTS and is_half(operands) and self.engine.half_inside(node):
             results[0] = added_up_in_half(node, results[0], operands)
         return results
+
+
+def _seed(schema: onnx.defs.OpSchema) -> float:
+    """Return a seed of the type that the operator has it in: an integer for Dropout, otherwise a float."""
+    return _SEED if schema.name == "Dropout" else float(_SEED)
 
 
 def _cast_back(array: Array, to: DataType) -> Array:
