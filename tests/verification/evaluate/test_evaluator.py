@@ -266,3 +266,39 @@ def test_only_tensors_are_corrected() -> None:
     y = Evaluator(model, PromotionRules(), Engine("reference")).run(feeds, correct=correct)["y"]
     assert isinstance(y, Tensor)
     assert (names, y.array.tolist()) == (["y"], [1, 1])
+
+
+@pytest.mark.parametrize(
+    ("declared", "more", "expected"),
+    [
+        ("float[3] w = {1, 2, 3}", "y = Gather (w, i)", 0),
+        ("", "w = Constant <value_floats = [1.0, 2.0, 3.0]> () y = Gather (w, i)", 1),
+        ("", "w = Neg (x) y = Gather (w, i)", 0),
+        ("", "w = Constant <value_floats = [1.0, 2.0, 3.0]> () y = Gather (w, k)", 0),
+        ("", "w = Constant <value_floats = [1.0, 2.0, 3.0]> () y = GatherElements (w, i)", 1),
+    ],
+)
+def test_rows_count_of_constant_tables_that_inputs_index(declared: str, more: str, expected: int) -> None:
+    inputs = ", ".join(filter(None, ("float[3] x, int64[1] i", declared)))
+    model = parsed(f"g ({inputs}) => (float[1] y) <int64[1] k = {{2}}> {{ {more} }}")
+    evaluator = Evaluator(model, PromotionRules(), Engine("reference"))
+    evaluator.run({"x": np.zeros(3, np.float32), "i": np.array([1])})
+    assert [rows.tolist() for rows in evaluator.coverage.rows.values()] == [[F, T, F]] * expected
+
+
+def test_what_is_tried_for_its_type_is_not_covered() -> None:
+    """The other branch of an If whose condition is undefined runs, with all that is in it."""
+    inner = (
+        """If (c) <then_branch = t () => (float p) { p = Sin (x) }, else_branch = e () => (float q) { q = Cos (x) }>"""
+    )
+    text = f"""g (float x, bool c) => (float y) {{ n = Div (x, x) u = Cast <to = 6> (n) d = Cast <to = 9> (u)
+        y = If (d) <then_branch = a () => (float v) {{ v = {inner} }},
+        else_branch = b () => (float w) {{ w = {inner} }}> }}"""
+    evaluator = Evaluator(parsed(text), PromotionRules(), Engine("reference"))
+    watched = list[str]()
+    evaluator.run(
+        {"x": np.array(0, np.float32), "c": np.array(True)},
+        watch=lambda _path, value, _: watched.append(value.name or ""),
+    )
+    assert watched.count("p") == 1
+    assert {name for name in watched if name in "vwpq"} in ({"p", "v"}, {"p", "w"})
