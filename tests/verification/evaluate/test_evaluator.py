@@ -302,3 +302,23 @@ def test_what_is_tried_for_its_type_is_not_covered() -> None:
     )
     assert watched.count("p") == 1
     assert {name for name in watched if name in "vwpq"} in ({"p", "v"}, {"p", "w"})
+
+
+def test_a_zero_that_is_exact_is_defined() -> None:
+    for kind in ("uint8", "int8", "float8e4m3fn", "float8e5m2"):
+        model = parsed(f"g (float[2] x, float s, {kind} z) => ({kind}[2] y) {{ y = QuantizeLinear (x, s, z) }}")
+        zero = np.zeros((), onnx.helper.tensor_dtype_to_np_dtype(int(onnx_ir.DataType[kind.upper()])))
+        found = run(model, {"x": np.array([0, 2], np.float32), "s": np.array(1, np.float32), "z": zero})["y"]
+        assert (found.undefined, found.array.astype(float).tolist()) == (None, [0, 2])
+
+
+def test_the_precision_of_a_quantization_is_that_of_its_division() -> None:
+    x, scale = np.arange(1, 999, dtype=np.float16), np.array(2.333, np.float16)
+    found = dict[int, list[int]]()
+    for precision, dtype in ((1, np.float32), (10, np.float16)):
+        node = f"QuantizeLinear <output_dtype = 5, precision = {precision}> (x, s)"
+        text = f"{HEAD.replace('21', '23')} g (float16[N] x, float16 s) => (int16[N] y) {{ y = {node} }}"
+        feeds = {"x": x, "s": scale}
+        found[precision] = run(onnx_ir.from_proto(onnx.parser.parse_model(text)), feeds)["y"].array.tolist()
+        assert found[precision] == np.rint(x.astype(dtype) / scale.astype(dtype)).astype(int).tolist()
+    assert found[1] != found[10]
