@@ -55,7 +55,7 @@ class Coverage:
 
     def fed(self, node: onnx_ir.Node, operands: Sequence[Array | None]) -> None:
         """Note the operands of the node."""
-        for place, array in enumerate(operands) if self.watched else ():
+        for place, array in enumerate(operands):
             if array is not None:
                 for note in self.watched.get((node, place), ()):
                     note(array)

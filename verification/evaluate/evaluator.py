@@ -42,7 +42,7 @@ Correct = Callable[[Path, onnx_ir.Value, Tensor], Tensor]
 """Returns the tensor with which the run goes on instead of the computed one."""
 
 _RANDOM = operators(lambda row: row.random)
-_SEED = 1.0
+_SEED = 1
 
 
 class Evaluator:
@@ -106,7 +106,7 @@ class Evaluator:
         self._initializers(graph, scope)
         before = self._trial
         self._trial = before or trial
-        if not trial and self._path:
+        if not trial:
             name, turn = self._path[-1]
             self._path[-1] = name, turn + 1
         try:
@@ -251,8 +251,7 @@ class Evaluator:
         """
         if not function.attributes:
             return function
-        passed = {name: attribute for name, attribute in node.attributes.items() if not attribute.is_ref()}
-        values = {name: passed.get(name) or default for name, default in function.attributes.items()}
+        values = {name: node.attributes.get(name) or default for name, default in function.attributes.items()}
         key = (function, *((name, attribute.type, repr(attribute.value)) for name, attribute in values.items()))
         if key not in self._bound:
             copy = function.clone()
@@ -290,12 +289,10 @@ class Evaluator:
             codes, dtype = np.dtype(f"u{stored.itemsize}"), stored
             views = [a.view(codes) if a is not None and a.dtype == dtype else a for a in inputs]
             moved = self._by_engine(node, views, imports)
-            return [array.view(dtype) if array.dtype == codes else array for array in moved]
-        extra: dict[str, float] = {}
+            return [array.view(dtype) for array in moved]
         drawn = self._draws(node, inputs)
         if drawn:
             self.random.add(f"{node.op_type}{' (no seed)' if self._unseeded(node) else ''}")
-            extra = {"seed": _SEED} if self._unseeded(node) else {}
         try:
             version = opset_of(imports, node.domain)
             schema = onnx.defs.get_schema(node.op_type, version or 1, "" if node.domain == "ai.onnx" else node.domain)
@@ -310,9 +307,8 @@ class Evaluator:
         if promoted.result is not None:
             return [promoted.result]
         refuse_huge_results(node, promoted.operands, schema, self.budget.memory)
+        extra = {"seed": _seed(schema)} if drawn and self._unseeded(node) else {}
         results = self._run(node, promoted.operands, imports, fresh=drawn, extra=extra)
-        if not promoted.back:
-            return results
         formals = [schema.outputs[min(index, len(schema.outputs) - 1)].type_str for index in range(len(results))]
         pairs = zip(results, formals, strict=True)
         return [_cast_back(array, promoted.back[name]) if name in promoted.back else array for array, name in pairs]
@@ -322,6 +318,11 @@ class Evaluator:
         if node.op_type in PRODUCTS and is_half(operands) and self.engine.half_inside(node):
             results[0] = added_up_in_half(node, results[0], operands)
         return results
+
+
+def _seed(schema: onnx.defs.OpSchema) -> float:
+    """Return a seed of the type that the operator has it in: an integer for Dropout, otherwise a float."""
+    return _SEED if schema.name == "Dropout" else float(_SEED)
 
 
 def _cast_back(array: Array, to: DataType) -> Array:

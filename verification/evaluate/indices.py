@@ -91,6 +91,6 @@ def depends_on_inputs(value: onnx_ir.Value | None) -> bool:
                 return True
         elif any(graphs_in(attribute) for attribute in node.attributes.values()):
             return True
-        elif node.op_type not in ("Shape", "Size", "Constant"):
+        elif node.op_type not in ("Shape", "Size"):
             stack += node.inputs
     return False

@@ -126,9 +126,9 @@ def _allowed(domain: str, op_type: str, version: int, variable: str) -> frozense
 
 def _stand_in(dtype: DataType, supported: Set[DataType], declared: DataType | None) -> DataType | None:
     """Return `dtype`, or a supported type that holds it: the declared one, or the first of lowest kind."""
-    if dtype in supported or not supported or dtype is DataType.STRING:
+    if dtype in supported or not supported:
         return dtype
-    holding = [candidate for candidate in supported if candidate is not DataType.STRING and embeds(dtype, candidate)]
+    holding = [candidate for candidate in supported if embeds(dtype, candidate)]
     if declared in holding:
         return declared
     signed = element_type(dtype).signed or dtype is DataType.BOOL

@@ -203,7 +203,7 @@ class Inputs:
         value, dtype, shape, number, rng = draw.value, draw.dtype, draw.shape, draw.number, draw.rng
         name, integer = (value.name or "").lower(), element_type(dtype).kind is Kind.INTEGER
         if "mask" in name:
-            ends = rng.integers(1, max(shape[-1:] or (1,)) + 1, (*shape[:-1], 1)) if shape else np.array(2)
+            ends = rng.integers(1, max(1, shape[-1]) + 1, (*shape[:-1], 1)) if shape else np.array(2)
             marks = np.arange(shape[-1]) < ends if shape else np.array(True)
             return cast(np.broadcast_to(marks if number % 2 else np.ones_like(marks), shape).astype(np.int64), dtype)
         if "position" in name and integer and shape:

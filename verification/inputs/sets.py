@@ -89,7 +89,7 @@ class Sets:
             if recoding.through == "narrower" and row.kind is Kind.INTEGER and name in reaches[0].needs:
                 reaches[0].needs[name].narrow(float(row.min), float(row.max))
         for side, reach in enumerate(reaches):
-            for value, demand in self.demands.values(side) if self.demands.all else ():
+            for value, demand in self.demands.values(side):
                 reach.demand(value, demand.elements.astype(object).tolist())
         maker = Inputs((self.a, self.b), reaches, self.seed, self.budget.memory, dims)
         variants = self._fit(maker, reaches, maker.made_up)

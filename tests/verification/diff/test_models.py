@@ -11,6 +11,7 @@ import onnx.parser
 import onnx_ir
 
 import castsmith
+from castsmith.verification.diff.models import rewrites_between
 
 TEXT = """<ir_version: 10, opset_import: ["" : 21]>
 g (float[N] x) => (float[N] z) {
@@ -113,3 +114,35 @@ def test_a_notebook_shows_the_first_of_many_changes() -> None:
     text = found._repr_html_()  # pyright: ignore[reportPrivateUsage]
     assert text.count("<tr>") == 201
     assert f"and {len(found.changes) - 200} more" in text
+
+
+def test_neighbors_past_an_operand_that_is_left_out() -> None:
+    text = TEXT.replace("x)", "x, float lo, float hi)", 1).replace("Neg (a)", "Clip (a, , hi)")
+    for ours, theirs in ((text, text.replace(", ,", ", lo,")), (text.replace(", ,", ", lo,"), text), (text, text)):
+        found = castsmith.diff(parsed(ours), parsed(theirs.replace("Relu", "Abs")))
+        assert [c.kind for c in found.changes].count("operator-changed") == 1
+        assert (found.nodes_added, found.nodes_removed) == (0, 0)
+
+
+def test_entries_of_training_information_are_counted() -> None:
+    for count, expected in ((1, "1 entry (SHA-256 "), (2, "2 entries (SHA-256 ")):
+        model = parsed(TEXT)
+        for _ in range(count):
+            model.training_info.add().algorithm.name = "a"
+        (change,) = castsmith.diff(parsed(TEXT), model).changes
+        assert (change.kind, change.before) == ("training-changed", "none")
+        assert change.after.startswith(expected)
+
+
+def test_what_a_pass_without_records_changed() -> None:
+    rows = [
+        (TEXT, OTHER, "z = Neg (a)  # (float) -> float[N]", "z = Abs (a)  # (float) -> float[N]", "g: z (Neg)"),
+        (TEXT, TEXT.replace(": 21", ": 20"), "21", "20", "g"),
+        (TEXT, TEXT.replace("z = Neg (a)", "z = Identity (a)"), "z = Neg (a)  # (float) -> float[N]",
+         "z = Identity (a)  # (float) -> float[N]", "g: z (Neg)"),
+    ]  # fmt: skip
+    for ours, theirs, before, after, site in rows:
+        models = [onnx_ir.from_proto(parsed(text)) for text in (ours, theirs)]
+        (rewrite,) = rewrites_between(models[0], models[1], "mine")
+        assert (str(rewrite.before), str(rewrite.after), str(rewrite.site)) == (before, after, site)
+        assert (rewrite.pass_name, rewrite.effect, rewrite.site.graph) == ("mine", castsmith.Effect.UNKNOWN, "g")

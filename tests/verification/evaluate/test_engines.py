@@ -11,7 +11,7 @@ import onnx_ir
 import pytest
 
 from castsmith.verification.evaluate import engines, limits
-from castsmith.verification.evaluate.engines import CrashError, Engine, EngineError, adds_up
+from castsmith.verification.evaluate.engines import CrashError, Engine, EngineError, adds_up, alone
 from castsmith.verification.evaluate.limits import Budget, LimitError, seconds_for
 
 X = np.ones((2, 3), np.float32)
@@ -105,6 +105,18 @@ def test_the_model_of_one_node(script: Script) -> None:
     shapes = [(each.name, len(each.type.tensor_type.shape.dim)) for each in model.graph.input]
     assert shapes == [("i0", 2), ("i2", 1)]
     assert [each.name for each in model.graph.output] == ["o1"]
+    for domain, imports, expected in (
+        ("f", {"": 19, "f": 2}, [("", 19), ("f", 2)]), ("ai.onnx", {"": 19}, [("", 19)]), ("", {}, []),
+        ("f", {}, [("f", 1)]),
+    ):  # fmt: skip
+        made = alone(node_of(domain=domain), [X], imports).opset_import
+        assert [(each.domain, each.version) for each in made] == expected
+
+
+def test_an_error_of_a_node_without_operands(script: Script) -> None:
+    script.steps = Script(onnxruntime_run=[EngineError("bad")]).steps
+    with pytest.raises(EngineError, match=r"^Neg does not run on no operands: bad\.$"):
+        Engine("onnxruntime").run(node_of(count=0), [], IMPORTS)
 
 
 @pytest.mark.parametrize(
@@ -199,6 +211,8 @@ def test_openvino_must_run_what_it_reads(script: Script) -> None:
 @pytest.mark.parametrize("index", [np.array([[3]]), np.array([[-4]]), np.array([[np.nan]], np.float32)])
 def test_a_place_that_the_table_lacks_is_an_error_of_the_engine(index: Any) -> None:
     engine, table = Engine("reference"), np.arange(3, dtype=np.float32).reshape(3, 1)
+    with pytest.raises(EngineError):  # fewer columns than the table has: left to the engine, and not repeated
+        engine.run(node_of("GatherElements", 2), [np.ones((3, 2), np.float32), np.array([[2]])], IMPORTS)
     assert engine.run(node_of("GatherElements", 2), [table, np.array([[-3], [2]])], IMPORTS)[0].tolist() == [[0], [2]]
     with pytest.raises(EngineError):
         engine.run(node_of("GatherElements", 2), [table, index], IMPORTS)

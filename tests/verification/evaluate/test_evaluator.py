@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import onnx
 import onnx_ir
@@ -168,3 +169,156 @@ def test_sequences_are_mapped_split_and_joined() -> None:
     assert found["y"].array.tolist() == [10, 11, 12, 13, 14]
     assert found["z"].array.tolist() == [14]
     assert found["n"].array.tolist() == 3
+
+
+def parsed(text: str) -> onnx_ir.Model:
+    return onnx_ir.from_proto(onnx.parser.parse_model(f"{HEAD} {text}"))
+
+
+@pytest.mark.parametrize(
+    "call",
+    ["RandomUniformLike {} (x)", "RandomNormalLike {} (x)", "Bernoulli {} (x)", "Dropout {} (x, r, t)"],
+)
+def test_the_seed_of_a_model_is_used_and_without_one_nothing_is_defined(call: str) -> None:
+    found, unit = list[Any](), "" if "Dropout" in call else ".0"
+    for seed in ("", f"<seed = 1{unit}>", f"<seed = 2{unit}>", f"<seed = 1{unit}>"):
+        text = f"g (float[64] x, float r, bool t) => (float[64] y) {{ y = {call.format(seed)} }}"
+        feeds = {"x": np.full(64, 0.5, np.float32), "r": np.array(0.5, np.float32), "t": np.array(True)}
+        found.append(run(parsed(text), feeds)["y"])
+    assert [tensor.undefined is None for tensor in found] == [False, True, True, True]
+    assert found[0].undefined.all()
+    assert len({tensor.array.tobytes() for tensor in found[1:]}) == 2
+    assert found[1].array.tobytes() == found[3].array.tobytes()
+
+
+@pytest.mark.parametrize("training", [", r, f", ", r", ""])
+def test_a_dropout_that_drops_nothing_is_defined(training: str) -> None:
+    model = parsed(f"g (float[2] x, float r, bool f) => (float[2] y) {{ y = Dropout (x{training}) }}")
+    found = run(model, {"x": np.ones(2, np.float32), "r": np.array(0.5, np.float32), "f": np.array(False)})["y"]
+    assert (found.undefined, found.array.tolist()) == (None, [1, 1])
+
+
+@pytest.mark.parametrize(
+    ("body", "index"),
+    [(f"y = {operator} <axis = {axis}> (w, i)", np.zeros((1, 1), dtype))
+     for operator in ("Gather", "GatherElements")
+     for axis, dtype in ((2, np.int64), (-3, np.int64), *[(0, np.float32)] * (operator != "Gather"))],
+)  # fmt: skip
+def test_a_gather_that_is_invalid(body: str, index: Any) -> None:
+    kind = "int64" if index.dtype.kind == "i" else "float"
+    model = parsed(f"g ({kind}[1,1] i) => (float[N] y) <float[1,2] w = {{1.0, 2.0}}> {{ {body} }}")
+    with pytest.raises(EngineError, match="y"):
+        run(model, {"i": index})
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "y = Slice (x, zero, two, , one)", "y = Pad (x, p, , axes)", "y = Pad (x, p)", "y = Squeeze (x)",
+        "y = Identity (x)", "y = Gather (x, i)", "y, z = Split <num_outputs = 2> (q)",
+    ],
+)  # fmt: skip
+def test_codes_of_types_that_numpy_lacks_are_moved(body: str) -> None:
+    """Also past operands that are left out."""
+    text = f"""g (float8e4m3fn[2] x, float8e4m3fn[4] q, int64[2] i) => (float8e4m3fn[N] y)
+        <int64[1] zero = {{0}}, int64[1] one = {{1}}, int64[1] two = {{2}}, int64[2] p = {{0, 0}},
+        int64[1] axes = {{0}}>
+        {{ {body} }}"""
+    x = np.array([1.5, -2], ml_dtypes.float8_e4m3fn)
+    found = run(parsed(text), {"x": x, "q": np.concatenate([x, x]), "i": np.array([0, 1])})["y"]
+    assert (found.array.dtype, found.array.astype(float).tolist()) == (x.dtype, [1.5, -2])
+
+
+def test_a_call_that_takes_some_results() -> None:
+    function = '<domain: "f", opset_import: ["" : 21]> h (a) => (p, q) { p = Neg (a) q = Abs (a) }'
+    for outputs, expected in (("y", -2), ("n, y", 2)):
+        model = parsed(f"g (float x) => (float y) {{ {outputs} = f.h (x) }} {function}".replace("g (", "g (", 1))
+        assert run(model, {"x": np.array(2, np.float32)})["y"].array == expected
+
+
+def test_an_input_without_a_value() -> None:
+    with pytest.raises(EngineError, match=r"^the input z has no value\.$"):
+        run(parsed("g (float x, float z) => (float y) { y = Add (x, z) }"), {"x": np.array(2, np.float32)})
+
+
+@pytest.mark.parametrize(
+    ("declared", "body"),
+    [("", 'k = Constant <value_strings = ["a", "\u00e9"]> ()'), ('<string[2] k = {"a", "\u00e9"}>', "")],
+)
+def test_text_of_a_model_is_text(declared: str, body: str) -> None:
+    found = run(parsed(f"g () => (string[2] y) {declared} {{ {body} y = Identity (k) }}"), {})["y"]
+    assert found.array.tolist() == ["a", "\u00e9"]
+
+
+def test_only_tensors_are_corrected() -> None:
+    model = parsed(
+        "g (float[2] x) => (float[2] y) { q = SequenceConstruct (x, x) y = SequenceAt (q, i) }".replace(
+            "{ q", "<int64 i = {1}> { q"
+        )
+    )
+    names = list[str]()
+
+    def correct(_: Any, value: onnx_ir.Value, tensor: Tensor) -> Tensor:
+        names.append(value.name or "")
+        return Tensor(tensor.array + 1)
+
+    feeds = {"x": np.zeros(2, np.float32)}
+    y = Evaluator(model, PromotionRules(), Engine("reference")).run(feeds, correct=correct)["y"]
+    assert isinstance(y, Tensor)
+    assert (names, y.array.tolist()) == (["y"], [1, 1])
+
+
+@pytest.mark.parametrize(
+    ("declared", "more", "expected"),
+    [
+        ("float[3] w = {1, 2, 3}", "y = Gather (w, i)", 0),
+        ("", "w = Constant <value_floats = [1.0, 2.0, 3.0]> () y = Gather (w, i)", 1),
+        ("", "w = Neg (x) y = Gather (w, i)", 0),
+        ("", "w = Constant <value_floats = [1.0, 2.0, 3.0]> () y = Gather (w, k)", 0),
+        ("", "w = Constant <value_floats = [1.0, 2.0, 3.0]> () y = GatherElements (w, i)", 1),
+    ],
+)
+def test_rows_count_of_constant_tables_that_inputs_index(declared: str, more: str, expected: int) -> None:
+    inputs = ", ".join(filter(None, ("float[3] x, int64[1] i", declared)))
+    model = parsed(f"g ({inputs}) => (float[1] y) <int64[1] k = {{2}}> {{ {more} }}")
+    evaluator = Evaluator(model, PromotionRules(), Engine("reference"))
+    evaluator.run({"x": np.zeros(3, np.float32), "i": np.array([1])})
+    assert [rows.tolist() for rows in evaluator.coverage.rows.values()] == [[F, T, F]] * expected
+
+
+def test_what_is_tried_for_its_type_is_not_covered() -> None:
+    """The other branch of an If whose condition is undefined runs, with all that is in it."""
+    inner = (
+        """If (c) <then_branch = t () => (float p) { p = Sin (x) }, else_branch = e () => (float q) { q = Cos (x) }>"""
+    )
+    text = f"""g (float x, bool c) => (float y) {{ n = Div (x, x) u = Cast <to = 6> (n) d = Cast <to = 9> (u)
+        y = If (d) <then_branch = a () => (float v) {{ v = {inner} }},
+        else_branch = b () => (float w) {{ w = {inner} }}> }}"""
+    evaluator = Evaluator(parsed(text), PromotionRules(), Engine("reference"))
+    watched = list[str]()
+    evaluator.run(
+        {"x": np.array(0, np.float32), "c": np.array(True)},
+        watch=lambda _path, value, _: watched.append(value.name or ""),
+    )
+    assert watched.count("p") == 1
+    assert {name for name in watched if name in "vwpq"} in ({"p", "v"}, {"p", "w"})
+
+
+def test_a_zero_that_is_exact_is_defined() -> None:
+    for kind in ("uint8", "int8", "float8e4m3fn", "float8e5m2"):
+        model = parsed(f"g (float[2] x, float s, {kind} z) => ({kind}[2] y) {{ y = QuantizeLinear (x, s, z) }}")
+        zero = np.zeros((), onnx.helper.tensor_dtype_to_np_dtype(int(onnx_ir.DataType[kind.upper()])))
+        found = run(model, {"x": np.array([0, 2], np.float32), "s": np.array(1, np.float32), "z": zero})["y"]
+        assert (found.undefined, found.array.astype(float).tolist()) == (None, [0, 2])
+
+
+def test_the_precision_of_a_quantization_is_that_of_its_division() -> None:
+    x, scale = np.arange(1, 999, dtype=np.float16), np.array(2.333, np.float16)
+    found = dict[int, list[int]]()
+    for precision, dtype in ((1, np.float32), (10, np.float16)):
+        node = f"QuantizeLinear <output_dtype = 5, precision = {precision}> (x, s)"
+        text = f"{HEAD.replace('21', '23')} g (float16[N] x, float16 s) => (int16[N] y) {{ y = {node} }}"
+        feeds = {"x": x, "s": scale}
+        found[precision] = run(onnx_ir.from_proto(onnx.parser.parse_model(text)), feeds)["y"].array.tolist()
+        assert found[precision] == np.rint(x.astype(dtype) / scale.astype(dtype)).astype(int).tolist()
+    assert found[1] != found[10]

@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
-from castsmith.verification.evaluate.sums import sums_on_the_way
+from castsmith.verification.evaluate.sums import scales_a_sum, sums_on_the_way
 from tests.lowering.runtime import run, session
 
 CONVOLUTIONS: list[tuple[list[int], list[int], Mapping[str, Any]]] = [
@@ -39,6 +39,7 @@ PRODUCTS: list[tuple[str, list[int], list[int], Mapping[str, Any]]] = [
     ("Gemm", [5, 3], [5, 4], {"transA": 1}),
     ("Gemm", [3, 5], [4, 5], {"transB": 1}),
     ("MatMul", [2, 3, 100], [100, 4], {}),
+    ("MatMul", [2, 3, 100], [2, 100, 4], {}),
     ("MatMul", [7], [7], {}),
 ]
 
@@ -81,3 +82,16 @@ def test_a_sum_that_falls_again_counts_at_its_height() -> None:
     assert sums is not None
     assert sums.tolist() == [[[7.0]]]
     assert sums_on_the_way(onnx_ir.node("Add", []), [x, x]) is None
+    for operands in ([x], [x, None], [None, x]):
+        assert sums_on_the_way(onnx_ir.node("MatMul", []), operands) is None
+
+
+@pytest.mark.parametrize(
+    ("operator", "alpha", "expected"),
+    [
+        ("Gemm", 0.5, True), ("Gemm", -0.5, True), ("Gemm", 0.0, True), ("Gemm", 1.0, False), ("Gemm", -1.0, False),
+        ("Gemm", 2.0, False), ("Gemm", None, False), ("MatMul", None, False), ("LeakyRelu", 0.01, False),
+    ],
+)  # fmt: skip
+def test_products_that_are_made_smaller(operator: str, alpha: float | None, expected: bool) -> None:
+    assert scales_a_sum(onnx_ir.node(operator, [], {} if alpha is None else {"alpha": alpha})) is expected

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import onnx.parser
+import pytest
 
 import castsmith
 from castsmith.ir.io.loading import as_model
@@ -75,3 +76,20 @@ def test_parts_are_searched_operand_by_operand() -> None:
         len(_demands(same.replace("(s, z)", "(z, s)"), text.format(rounded, "Add").replace("(s, z)", "(z, s)"))[0].all)
         == 1
     )
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "count"),
+    [
+        ("s = Concat <axis = 0> (b, z)", "s = Concat <axis = 0> (b, z)", 1),
+        ("s = Concat <axis = 0> (b, z)", "s = Concat <axis = 0> (b, z, z)", 0),
+        ("s = Concat <axis = 0> (b, z)", "s = Concat <axis = -1> (b, z)", 0),
+        ("s = Resize (b, , , n)", "s = Resize (b, , , n)", 1),
+        ("s = Resize (b, , , n)", "s = Resize (b, k, , n)", 1),
+        ("s = Resize (b, k, , n)", "s = Resize (b, , , n)", 1),
+    ],
+)
+def test_operators_that_correspond(ours: str, theirs: str, count: int) -> None:
+    text = "g (float[4] x, float[4] z, float[2] k, int64[1] n) => (float[N] y) {{ {} {} y = Neg (s) }}"
+    rounded = text.format("h = Cast <to = 10> (x) b = Cast <to = 1> (h)", theirs)
+    assert len(_demands(text.format("b = Identity (x)", ours), rounded)[0].all) == count

@@ -233,3 +233,52 @@ def test_sets_in_turn() -> None:
     assert len(list(maker("int8 x, int8[3] z", output="int8 y").more(0))) == 256
     assert inputs.elements({}) == 64
     assert maker("float[N, 3] x, float[2] z", output="float[A, B] y").elements({"N": 5}) == 17
+
+
+def test_a_mask_without_elements() -> None:
+    for shape in ("0", "2,0", "0,2"):
+        inputs = maker(f"int64[{shape}] mask", body="y = Identity (mask)", output="int64[N] y")
+        assert np.asarray(inputs.make("finite", 1)["mask"]).shape == tuple(map(int, shape.split(",")))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "kind", "number", "wanted"),
+    [
+        ("int64", "ordinary", 1, True), ("int8", "ordinary", 3, True), ("int64", "ordinary", 2, False),
+        ("int64", "finite", 1, False), ("float", "ordinary", 1, False),
+    ],
+)  # fmt: skip
+def test_ordinary_integers_are_those_that_are_compared_with(dtype: str, kind: str, number: int, wanted: bool) -> None:
+    inputs = maker(f"{dtype}[64] x", output=f"{dtype}[N] y")
+    inputs.needs["x"].wanted.update(dict.fromkeys((40.0, 2.5, 50.0)))
+    fed = {*np.asarray(inputs.make(kind, number)["x"]).tolist()}
+    assert (fed == {40, 50}) is wanted
+
+
+@pytest.mark.parametrize(
+    ("dtype", "low", "high"),
+    [("int64", -2, np.inf), ("int64", 2, np.inf), ("int64", -np.inf, 3), ("int32", -np.inf, -3), ("uint8", 2, np.inf)],
+)
+def test_a_bound_of_one_side(dtype: str, low: float, high: float) -> None:
+    inputs = maker(f"{dtype}[64] x", output=f"{dtype}[N] y")
+    inputs.needs["x"] = Needs(low=low, high=high)
+    for kind in ("adversarial", "finite", "mild", "sparse"):
+        fed = np.asarray(inputs.make(kind, 1)["x"]).astype(np.float64)
+        assert low <= fed.min() <= fed.max() <= high, kind
+
+
+def test_bounds_make_no_integers_of_floats() -> None:
+    inputs = maker("float[64] x")
+    inputs.needs["x"] = Needs(low=-2, high=3)
+    fed = np.asarray(inputs.make("finite", 1)["x"])
+    assert (fed != np.round(fed)).any()
+
+
+def test_a_shape_that_is_given_and_sizes_that_one_model_needs() -> None:
+    other, model = model_of("int64[1] x"), model_of("int64[1] x", "y = ConstantOfShape (x)")
+    for models in ([model, other], [other, model]):
+        need = Inputs(models, [*map(Reach, models)], 0).needs["x"]
+        assert (need.low, need.high) == (1, 4)
+    model.graph.inputs[0].shape = None
+    fed = Inputs([model], [Reach(model)], 0, dims={"x": (2, 3)}).make("finite", 1)["x"]
+    assert np.asarray(fed).shape == (2, 3)

@@ -92,6 +92,14 @@ def test_inputs_that_are_missing() -> None:
     assert verify(MODEL, MODEL, inputs=given).inconclusive
 
 
+def test_a_dimension_without_a_name_is_any() -> None:
+    model = MODEL.clone()
+    model.graph.inputs[1].shape = onnx_ir.Shape([None, "n", 2])
+    assert [*given_sets(model, {**GIVEN, "z": np.zeros((4, 5, 2), np.float32)})]
+    with pytest.raises(OptionError, match=r"^the inputs: 'z' has the shape \[4, 5, 3\]; expected \[\?, n, 2\]\.$"):
+        list(given_sets(model, {**GIVEN, "z": np.zeros((4, 5, 3), np.float32)}))
+
+
 def test_an_input_with_a_default_need_not_be_given() -> None:
     model = MODEL.clone()
     model.graph.inputs[1].const_value = onnx_ir.tensor(np.ones(3, np.float32))
@@ -106,6 +114,9 @@ def test_files_that_are_no_inputs(tmp_path: Path) -> None:
         (tmp_path / "empty", ": the folder has no .npz or .npy file."),
         (tmp_path / "none.npz", ": the inputs cannot be read (No such file or directory)."),
     ]
+    (tmp_path / "objects").mkdir()
+    np.save(tmp_path / "objects" / "x.npy", np.array([{}], object))
+    rows.append((tmp_path / "objects", ": not an .npz file of arrays."))
     for path, text in rows:
         with pytest.raises(ModelError) as raised:
             list(given_sets(MODEL, path))

@@ -102,6 +102,9 @@ def test_at_most_so_many_numbers() -> None:
         ("y = Range (x, i, i)", "int64 x", -8, 8, (-8, 8)),
         ("y = Range (i, x, i)", "int64 x", -16, 16, (-16, 16)),
         ("y = Range (i, i, x)", "int64 x", 1, 4, (1, 4)),
+        ("y = Range (x, i, i) v = Range (i, i, x)", "int64 x", 1, 4, (1, 4)),
+        ("y = Range (i, i, x) v = Range (x, i, i)", "int64 x", 1, 4, (1, 4)),
+        ("y = Expand (w, x) v = Pad (w, x)", "int64[2] x, float[1] w", 1, 4, (1, 4)),
         ("y = f.Gather (w, x)", "int64[N] x, float[5] w", -math.inf, math.inf, None),
     ],
 )

@@ -124,6 +124,7 @@ def test_integers_within_bounds() -> None:
     assert len(within(np.array([], np.int32), Needs(low=0, high=2047), DataType.INT32)) == 2048
     many = within(np.array([-1, 7, 5000, 2048], np.int32), Needs(low=0, high=2048), DataType.INT32)
     assert {*many.tolist()} == {7, *range(0, 2049, 8)}
+    assert within(np.array([], np.uint64), Needs(2.0**63, 2.0**63), DataType.UINT64).tolist() == [2**63]
     wide = within(np.array([3], np.uint64), Needs(low=2.0**63), DataType.UINT64)
     assert (wide.dtype, int(wide.min()), int(wide.max())) == (np.uint64, 2**63, 2**64 - 1)
 

@@ -240,3 +240,15 @@ def test_witnesses_are_spread_out_and_the_small_ones_come_first() -> None:
     assert (np.diff(np.abs(fed.astype(np.float64))) >= 0).all()
     assert {bool(number < 0) for number in fed} == {True, False}
     assert {1e-6 < abs(float(number)) < 65504 for number in fed} == {True, False}
+
+
+def test_texts_that_tell_casts_apart_come_by_their_length() -> None:
+    ours, theirs = (function(DataType.STRING, chain, (True, "up")) for chain in ((DataType.FLOAT,), (DataType.DOUBLE,)))
+    theirs = TERMS.term("Cast", [theirs], {"how": Conversion(1)}, (1, ()))
+    back = TERMS.term(
+        "Cast", [TERMS.term("Cast", [ours], {"how": Conversion(10)}, (10, ()))], {"how": Conversion(1)}, (1, ())
+    )
+    fed = witnesses(TERMS, theirs, back, DataType.STRING)
+    assert fed is not None
+    assert len(fed) > 1
+    assert [*map(len, fed)] == sorted(map(len, fed))
