@@ -87,6 +87,10 @@ ROWS: dict[str, Row] = {
         "(float[9] d, int64[4] x) => (int64[4] t, float[4] z) <int64 low = {0}, int64 high = {8}> {"
         " k = Clip (x, low, high) t = Transpose (k) z = Gather (d, t) }", LONG, ["Transpose", "Gather"], [OF_X],
     ),
+    "a function with the name of an operator": (
+        f"{X} {{ k = Clip (x, low, high) z = Add (k, two) }}"
+        ' <domain: "", opset_import: ["" : 21]> Add (a, b) => (c) { c = Sub (a, b) }', LONG, [], [OF_X],
+    ),
     # Exact limits.
     "a size up to a limit": (SIZES, {**LONG, "largest_dim": 2**30 - 1}, ["Mul"], []),
     "a size beyond it": (SIZES, {**LONG, "largest_dim": 2**30}, [], [("Mul", LOOSE.format("z"), "2147483648")]),
