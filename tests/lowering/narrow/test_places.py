@@ -74,6 +74,23 @@ ROWS: dict[str, Row] = {
     "moves of a constant": (
         "() => (int64[2] z) <int64[2] w = {1, 2}> { z = Transpose (w) }", LONG, ["Transpose"], [],
     ),
+    "moves in a row after a cast from a narrow type": (
+        "(int8[4] x) => (int64[4] z) { s = Cast <to = 7> (x) t = Transpose (s) z = Transpose (t) }", LONG,
+        ["Transpose", "Transpose"], [],
+    ),
+    "moves in a row before a cast": (
+        f"{X.replace('int64[4] z', 'int32[4] z')} {{"
+        " k = Clip (x, low, high) t = Transpose (k) u = Transpose (t) z = Cast <to = 6> (u) }", LONG,
+        ["Transpose", "Transpose"], [OF_X],
+    ),
+    "moves that end in an index": (
+        "(float[9] d, int64[4] x) => (int64[4] t, float[4] z) <int64 low = {0}, int64 high = {8}> {"
+        " k = Clip (x, low, high) t = Transpose (k) z = Gather (d, t) }", LONG, ["Transpose", "Gather"], [OF_X],
+    ),
+    "a function with the name of an operator": (
+        f"{X} {{ k = Clip (x, low, high) z = Add (k, two) }}"
+        ' <domain: "", opset_import: ["" : 21]> Add (a, b) => (c) { c = Sub (a, b) }', LONG, [], [OF_X],
+    ),
     # Exact limits.
     "a size up to a limit": (SIZES, {**LONG, "largest_dim": 2**30 - 1}, ["Mul"], []),
     "a size beyond it": (SIZES, {**LONG, "largest_dim": 2**30}, [], [("Mul", LOOSE.format("z"), "2147483648")]),
@@ -115,6 +132,10 @@ ROWS: dict[str, Row] = {
         " a = Max (s, h) z = Cast <to = 1> (a) b = Min (s, t) w = Cast <to = 1> (b) }", DOUBLE, ["Max"],
         [("Min", LOOSE_DOUBLE.format("t"), "0.1")],
     ),
+    "a foreign operator with the name of a move": (
+        "(float[4] x) => (float[4] z) <double[4] t> { s = Cast <to = 11> (x) t = com.acme.Transpose (s)"
+        " u = Neg (t) z = Cast <to = 1> (u) }", DOUBLE, [], [("Neg", LOOSE_DOUBLE.format("t"), "1 + 2**-30")],
+    ),
     "both types": (
         "(float[4] x, int64[4] i) => (float[4] z, int64[4] y) <int64 l = {0}, int64 h = {9}> { s = Cast <to = 11> (x)"
         " t = Neg (s) z = Cast <to = 1> (t) k = Clip (i, l, h) y = Neg (k) }", {"narrow": ["int64", "double"]},
@@ -126,7 +147,7 @@ ROWS: dict[str, Row] = {
 @pytest.mark.parametrize("name", ROWS)
 def test_a_place_is_narrowed_or_refused_with_a_number(name: str) -> None:
     body, options, narrowed, refused = ROWS[name]
-    text = f'<ir_version: 10, opset_import: ["" : 21]> g {body}'
+    text = f'<ir_version: 10, opset_import: ["" : 21, "com.acme" : 1]> g {body}'
     result = castsmith.optimize(onnx.parser.parse_model(text), passes=["narrow-types"], **options)
     narrow = (DataType.INT32, DataType.FLOAT)
     made = [node.op_type for node in result.model.graph.all_nodes()
