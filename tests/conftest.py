@@ -19,7 +19,7 @@ from castsmith.verification.evaluate import engines, worker
 from tests import sampling
 from tests.cli.helpers import batch_in_this_process
 from tests.cli.page import chromium
-from tests.engines import Here
+from tests.engines import Here, session_made_once
 
 
 def pytest_configure() -> None:
@@ -103,6 +103,7 @@ def engines_here(engine_here: Here, monkeypatch: pytest.MonkeyPatch, request: py
     if sampling.QUICK and sampling.SEED == sampling.FIXED and "engines_apart" not in request.fixturenames:
         monkeypatch.setattr(engines, "_PROCESS", engine_here)
         monkeypatch.setattr(worker, "_limit_memory", _unlimited)
+        monkeypatch.setitem(worker._KINDS, "onnxruntime", session_made_once)  # pyright: ignore[reportPrivateUsage]
 
 
 @pytest.fixture
