@@ -170,7 +170,7 @@ def refuse_huge_results(
         raise LimitError(f"{node.op_type} would make {elements:g} elements, which exceeds the limit.")
 
 
-_SIZED = operators(lambda row: row.size is not None) | {"MatMul", "Gemm", "Gather", "GatherND", "Where"}
+_SIZED = operators(lambda row: row.size is not None or row.indices is not None) | {"MatMul", "Gemm", "Where"}
 """Operators whose result may be much larger than their operands; those on each element are looked at apart."""
 
 _MOST_NUMBERS = 64
