@@ -322,3 +322,15 @@ def test_the_precision_of_a_quantization_is_that_of_its_division() -> None:
         found[precision] = run(onnx_ir.from_proto(onnx.parser.parse_model(text)), feeds)["y"].array.tolist()
         assert found[precision] == np.rint(x.astype(dtype) / scale.astype(dtype)).astype(int).tolist()
     assert found[1] != found[10]
+
+
+def test_an_input_stands_for_the_default_that_a_model_stores_of_it() -> None:
+    """Until IR version 4 each initializer is an input too; since then one that is also an input is its default."""
+    for version in (3, 10):
+        text = f'<ir_version: {version}, opset_import: ["" : 8]> g (float[2] x, float[2] d) => (float[2] y)'
+        model = onnx.parser.parse_model(f"{text} <float[2] d = {{1, 2}}> {{ y = Add (x, d) }}")
+        feeds = {"x": np.array([3, 5], np.float32)}
+        for more, expected in (({}, [4, 7]), ({"d": np.array([10, 20], np.float32)}, [13, 25])):
+            found = run(onnx_ir.from_proto(model), {**feeds, **more})["y"]
+            assert isinstance(found, Tensor)
+            assert found.array.tolist() == expected
