@@ -282,8 +282,6 @@ def _cast(step: Step) -> Interval:
     x, to = step.input(0), step.dtypes[0]
     if not (is_float(x.dtype) or is_integer(x.dtype)):
         return step.anything()
-    if to == DataType.BOOL:
-        return step.picked(np.zeros(()), np.ones(()), x)
     if is_integer(to):
         return _cast_to_integer(step, x, to)
     if not is_float(to) or to == DataType.FLOAT8E8M0:
