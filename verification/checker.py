@@ -127,7 +127,7 @@ class Conversion:
         y = np.where(np.isfinite(x), np.ldexp(np.rint(np.ldexp(x, -quantum)), quantum), x)
         defined, beyond = np.ones(x.shape, bool), np.inf
         if self.to in FLOAT8:
-            beyond = top if self.saturate else np.inf if self.to == TensorProto.FLOAT8E5M2 else np.nan
+            beyond = top if self.saturate else np.inf  # NaN in the types that have no infinity
         if self.to == FLOAT4:  # which has neither NaN nor infinities
             beyond, defined = top, ~np.isnan(x)
             y = np.where(defined, y, 0.0)
