@@ -133,6 +133,8 @@ _LAST_TYPES = {"Cast": NEWEST_OPSET, "CastLike": 25}
 """CastLike has no version with the types that came later."""
 _WHOLE_BITS = {"Cast": WHOLE_BITS, "CastLike": 8}
 """CastLike converts as Cast does: fewer inputs tell whether an implementation does."""
+_NEVER = NEWEST_OPSET + 1
+"""For types that no opset converts."""
 
 
 def cast_vectors(op: str, types: Collection[DataType], opset: int | None = None) -> Iterator[Vector]:
@@ -145,11 +147,10 @@ def cast_vectors(op: str, types: Collection[DataType], opset: int | None = None)
     """
     for source in types:
         for target in types:
-            firsts = [FIRST_OPSET.get(dtype) for dtype in (source, target)]
-            if any(first is None or first > _LAST_TYPES[op] for first in firsts):
+            first = max(OLDEST_OPSET, _SINCE[op], *(FIRST_OPSET.get(dtype, _NEVER) for dtype in (source, target)))
+            if first > _LAST_TYPES[op]:
                 continue
             for setting in settings_of(element_type(target)):
-                first = max(OLDEST_OPSET, _SINCE[op], *(first or 0 for first in firsts))
                 for begin, end in _regimes(target, setting, first, opset):
                     yield _cast_vector(op, source, target, setting, (begin, end))
 
@@ -245,7 +246,7 @@ def _same_width(source: ElementType, target: ElementType) -> bool:
     """True if BitCast takes the types and every input gives a valid output: a bool of 8 bits is 0 or 1."""
     if Kind.STRING in (source.kind, target.kind) or target.kind is Kind.BOOLEAN:
         return False
-    newest = max(source.since.cast or 0, target.since.cast or 0)
+    newest = max(FIRST_OPSET.get(row.dtype, _NEVER) for row in (source, target))
     return newest <= _BIT_CAST_SINCE and target.bits == source.stored_bits
 
 
