@@ -34,7 +34,7 @@ class Operand:
     @property
     def dtype(self) -> DataType:
         """The element type."""
-        return DataType.STRING if self.elements.dtype.kind in "OUST" else DataType.from_numpy(self.elements.dtype)
+        return DataType.from_numpy(self.elements.dtype)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class Vector:
     @property
     def output_type(self) -> DataType:
         """The element type of the output."""
-        return DataType.STRING if self.output.dtype.kind in "OUST" else DataType.from_numpy(self.output.dtype)
+        return DataType.from_numpy(self.output.dtype)
 
     def defined(self) -> npt.NDArray[np.bool_]:
         """Return a mask, in the shape of the output, of the elements that the standard fixes."""
@@ -211,7 +211,7 @@ def _same_type_spans(data: Array, setting: Setting) -> list[Span]:
 def _file_of(source: DataType, target: DataType, whole_bits: int = WHOLE_BITS) -> str:
     """Return the name of the file of inputs, which all casts from one type share where its whole domain is taken."""
     name = type_name(source)
-    if source is DataType.STRING or element_type(source).bits <= (8 if target is DataType.STRING else whole_bits):
+    if element_type(source).bits <= (8 if target is DataType.STRING else whole_bits):
         return name
     return f"{name}_for_{type_name(target)}" if whole_bits == WHOLE_BITS else f"{name}_like_{type_name(target)}"
 

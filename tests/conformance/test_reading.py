@@ -112,6 +112,18 @@ def test_large_elements_stay_in_the_data_set(tmp_path: Path) -> None:
     ]
 
 
+def test_elements_of_less_than_a_byte_are_not_in_a_data_set(tmp_path: Path) -> None:
+    """There they are stored in another form; and all elements of a type are in a file for all vectors."""
+    export(tmp_path / "suite", (DataType.INT4, DataType.INT16), 21)
+    rows = {row["name"]: row for row in json.loads((tmp_path / "suite" / "manifest.json").read_text())["vectors"]}
+    row = rows["cast_int16_to_int4_opset21"]
+    assert [row["inputs"][0]["file"], row["output"]["file"]] == [
+        "raw/inputs/int16",
+        "raw/outputs/cast_int16_to_int4_opset21",
+    ]
+    assert len(list(read_suite(tmp_path / "suite"))) == len(rows)
+
+
 def test_what_is_no_json_and_a_folder_without_a_manifest(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=re.escape(f"{tmp_path} holds no conformance suite: it has no manifest.json.")):
         list(read_suite(tmp_path))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,16 @@ def test_an_object_by_its_group_and_name(tmp_path: Path, monkeypatch: pytest.Mon
     install(monkeypatch, tmp_path / "second", "acme-more", {"castsmith.numbers": {"one": "added_here:NUMBER"}})
     with pytest.raises(ExtensionError, match=r"both add 'one' to castsmith\.numbers: uninstall one"):
         extension("castsmith.numbers", "one", whole)
+
+
+def test_an_entry_point_of_a_package_without_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    points = [importlib.metadata.EntryPoint("one", "json:loads", "castsmith.unnamed")]
+
+    def entry_points(*, group: str) -> list[importlib.metadata.EntryPoint]:
+        return [point for point in points if point.group == group]
+
+    monkeypatch.setattr(importlib.metadata, "entry_points", entry_points)
+    assert [(each.name, each.package) for each in extensions("castsmith.unnamed")] == [("one", "(unnamed)")]
 
 
 def test_the_first_line_of_a_foreign_error() -> None:
