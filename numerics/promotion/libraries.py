@@ -141,7 +141,7 @@ def library_type(
     Raises:
         PromotionError: The library has no common type for the operands.
     """
-    unknown = [dtype for dtype in ranks if scalars_give_way and not {0, 1} & set(ranks[dtype])]
+    unknown = [dtype for dtype in ranks if scalars_give_way and None in ranks[dtype] and 1 not in ranks[dtype]]
     answers: set[str | None] = set()
     for guess in product((0, 1), repeat=len(unknown)):
         ranks_by_type = {

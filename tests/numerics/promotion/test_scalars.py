@@ -55,6 +55,20 @@ def test_weak_numbers_only_beside_other_operands() -> None:
     assert common(plain, ("float16", 1, None), ("double", 1, 1.0)) == "double"
 
 
+def test_numbers_beside_what_is_no_number_or_unknown() -> None:
+    """They are refused as other operands are; and a common type that depends on a rank is unknown with them, too."""
+    for strong, constant, value in (("string", "int64", 1), ("int64", "string", "a"), ("float", "string", "1.5")):
+        with pytest.raises(PromotionError, match=r"^(string with|\w+ with string) .*no common type"):
+            common(WEAK, (strong, 1, None), (constant, 0, value))
+    for strong, constant, value in (("complex64", "float", 1.0), ("float", "complex64", 1j)):
+        with pytest.raises(PromotionError, match="complex64"):
+            common(WEAK, (strong, 1, None), (constant, 0, value))
+    torch = PromotionRules.preset("torch")
+    for constants in ([], [("int64", 0, 1)], [("double", 0, 0.1)]):
+        operands: list[tuple[str, Any, Any]] = [("double", None, None), ("float16", 1, None), *constants]
+        assert common(torch, *operands) is None
+
+
 HALF = PromotionRules(half_constants=True)
 
 
