@@ -189,7 +189,7 @@ def _least_of_rows(rows: Rows, names: frozenset[str]) -> str | None:
     least = [a for a in bounds if not any(b != a and a in _at_or_above(rows, b) for b in bounds)]
     kinds = {name: element_type(parse_type("f32" if name == STAR else name)).kind for name in least}
     lowest = [name for name in least if kinds[name] == min(kinds.values())]
-    return lowest[0] if len(lowest) == 1 and names <= {name for name, _ in rows} else None
+    return lowest[0] if len(lowest) == 1 else None
 
 
 @cache

@@ -271,6 +271,19 @@ def test_a_second_cast_to_the_type_that_the_first_one_gave() -> None:
             assert found.reason is reason, (names, first, second, free)
 
 
+def test_a_second_cast_to_the_same_type_with_another_rounding_mode() -> None:
+    """Zero has no fixed value in float8e8m0, and the same one in each mode; 3 is rounded up to 4, or down to 2."""
+    for a, second, saturate, reason in (
+        ("bool", "down", True, Reason.ROUNDING), ("bool", "nearest", True, Reason.ROUNDING),
+        ("bool", "down", False, Reason.VALUE), ("int2", "up", True, Reason.IDENTITY),
+        ("uint2", "down", True, Reason.VALUE),
+        ("f32", "up", False, Reason.STANDING), ("f32", "down", True, Reason.VALUE),
+    ):  # fmt: skip
+        found = chain_collapses(a, "f8e8m0", "f8e8m0", second_round_mode=second, second_saturate=saturate)
+        assert found.reason is reason, (a, second, saturate)
+        assert bool(found) is (reason in (Reason.ROUNDING, Reason.IDENTITY))
+
+
 def test_an_infinity_that_saturates_on_the_way_back_is_the_witness() -> None:
     assert abs(witness("f8e5m2", "f32", "f8e5m2") or 0) == float("inf")
     assert witness("f8e5m2", "f32", "f8e5m2", second_saturate=False) is None

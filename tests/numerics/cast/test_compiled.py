@@ -155,6 +155,11 @@ def test_without_a_folder_to_keep_kernels_in(monkeypatch: pytest.MonkeyPatch) ->
     ("error", "text"),
     [
         (ModuleNotFoundError("No module named 'numba'", name="numba"), "needs numba: pip install"),
+        (
+            ImportError("cannot import name 'njit'", name="numba"),
+            "which cannot be imported (cannot import name 'njit'): pip",
+        ),
+        (ModuleNotFoundError("No module named 'llvmlite'", name="llvmlite"), "(No module named 'llvmlite'): pip"),
         (ImportError("Numba needs NumPy 2.5 or less"), "which cannot be imported (Numba needs NumPy 2.5 or less): pip"),
     ],
 )
