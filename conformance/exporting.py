@@ -184,8 +184,7 @@ class _Writer:
         content = raw_bytes(array)
         digest = hashlib.sha256(content).hexdigest()
         name, offset = self.homes.setdefault(digest, (name, 0))
-        if not offset:
-            self.file(name, content)
+        self.file(name, content)
         dtype = Operand(label, array, "").dtype
         row: dict[str, Any] = {"name": label, "type": type_name(dtype), "shape": list(array.shape), "file": name}
         return {**row, "sha256": digest} | ({"offset": offset} if offset else {})
@@ -222,7 +221,7 @@ def codes_of(array: Array) -> Array:
     """Return the codes of numbers, in the low bits of unsigned integers."""
     row = element_type(DataType.from_numpy(array.dtype.newbyteorder("=")))
     codes = np.ascontiguousarray(array).astype(array.dtype.newbyteorder("="), copy=False).view(f"u{array.itemsize}")
-    return codes & code_mask(row) if row.bits < 8 else codes
+    return codes & code_mask(row)
 
 
 def fixed_part(vector: Vector) -> tuple[list[Operand], Array] | None:
@@ -230,8 +229,6 @@ def fixed_part(vector: Vector) -> tuple[list[Operand], Array] | None:
 
     Of a quantization along an axis, whole columns are left out, and of one in blocks whole rows.
     """
-    if not vector.spans:
-        return list(vector.inputs), vector.output
     mask = vector.defined()
     data, *others = vector.inputs
     if mask.ndim == 1:
@@ -256,7 +253,7 @@ def model_bytes(vector: Vector, inputs: Sequence[Operand], output: Array, *, con
         constant: The operands are initializers and not inputs.
     """
     values = [_value(value.name, value.dtype, value.elements.shape) for value in inputs]
-    attributes = [onnx_ir.Attr(key, *_attribute(value)) for key, value in vector.attributes.items()]
+    attributes = onnx_ir.convenience.convert_attributes(vector.attributes)
     result = _value("output", vector.output_type, output.shape)
     node = onnx_ir.Node(vector.domain, vector.op, values, attributes, outputs=[result])
     imports = {"": vector.opset} | ({vector.domain: vector.domain_version} if vector.domain else {})
@@ -277,12 +274,6 @@ def ir_version(opset: int, types: Iterable[DataType]) -> int:
 
 def _value(name: str, dtype: DataType, shape: tuple[int, ...]) -> onnx_ir.Value:
     return onnx_ir.Value(name=name, type=onnx_ir.TensorType(dtype), shape=onnx_ir.Shape(shape))
-
-
-def _attribute(value: float | str) -> tuple[onnx_ir.AttributeType, Any]:
-    if isinstance(value, str):
-        return onnx_ir.AttributeType.STRING, value
-    return (onnx_ir.AttributeType.INT if isinstance(value, int) else onnx_ir.AttributeType.FLOAT), value
 
 
 def _tensor_bytes(name: str, array: Array) -> bytes:

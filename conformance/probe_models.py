@@ -250,7 +250,7 @@ def model_text(op_type: str, dtype: DataType, opset: int, ir_version: int) -> st
     words = {"T": type_name(dtype), "U": same_width}
     text = _OF_SCALE.get(op_type) if dtype in _SCALES else None
     text = text or next((text for until, text in _OLDER.get(op_type, {}).items() if opset < until), TEXTS[op_type])
-    if op_type == "Mod" and element_type(dtype).kind is Kind.FLOATING:
+    if element_type(dtype).kind is Kind.FLOATING:
         text = text.replace("Mod (", "Mod <fmod = 1> (")
     for letter, name in words.items():
         text = re.sub(rf"(?<=[<(, ]){letter}(?=\[| [a-z])", name, text)

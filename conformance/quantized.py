@@ -130,12 +130,12 @@ def _operands(name: str, names: tuple[str, str, str], arrays: tuple[Array, Array
 
 
 def _attributes(form: _Form) -> dict[str, Attribute]:
-    axis: dict[str, Attribute] = {} if form.axis in (None, 1) else {"axis": form.axis or 0}
+    axis: dict[str, Attribute] = {"axis": 0} if form.axis == 0 else {}
     return {**axis, "block_size": form.block} if form.block else axis
 
 
 def _quantized(name: str, source: DataType, target: DataType, form: _Form, saturate: bool, opset: int) -> Vector:
-    scale_type = source if 19 <= opset < 23 or (opset >= 19 and source is not DataType.INT32) else DataType.FLOAT
+    scale_type = DataType.FLOAT if source is DataType.INT32 and not 19 <= opset < 23 else source
     data = _shaped(scaled(source, target, form.scales[0], form.zero), form)
     if element_type(scale_type).kind is Kind.INTEGER:  # int32 scales, of which only whole ones are numbers
         scale, zero = _parameters(data.shape, DataType.FLOAT, target, form)

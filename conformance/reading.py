@@ -16,7 +16,6 @@ from onnx_ir import DataType
 from castsmith.conformance.exporting import FORMAT, MANIFEST
 from castsmith.conformance.vectors import Operand, Vector
 from castsmith.ir.errors import ModelError
-from castsmith.numerics.errors import CastsmithError
 from castsmith.numerics.status import Definedness, Span
 from castsmith.numerics.types import parse_type
 
@@ -51,8 +50,6 @@ def read_suite(folder: str | os.PathLike[str], match: str = "") -> Iterator[Vect
         try:
             yield _vector(root, row, reasons)
         except (KeyError, TypeError, ValueError, IndexError) as error:
-            if isinstance(error, CastsmithError):
-                raise
             raise ModelError(f"{root / MANIFEST}: the vector {row.get('name')} is malformed: {error!r}.") from None
 
 

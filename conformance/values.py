@@ -59,7 +59,7 @@ def values_for(source: DataType, target: DataType, *, whole_bits: int = WHOLE_BI
     if target is DataType.STRING:
         target, whole_bits = DataType.FLOAT8E4M3FN, 8
     if row.bits <= whole_bits:
-        return np.array([False, True]) if row.kind is Kind.BOOLEAN else every_value(source)
+        return every_value(source)
     parts = [critical_values(source, target), _random(source, target)]
     if element_type(target).bits <= whole_bits:
         parts.append(_around(source, target))

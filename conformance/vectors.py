@@ -34,7 +34,7 @@ class Operand:
     @property
     def dtype(self) -> DataType:
         """The element type."""
-        return DataType.STRING if self.elements.dtype.kind in "OUST" else DataType.from_numpy(self.elements.dtype)
+        return DataType.from_numpy(self.elements.dtype)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class Vector:
     @property
     def output_type(self) -> DataType:
         """The element type of the output."""
-        return DataType.STRING if self.output.dtype.kind in "OUST" else DataType.from_numpy(self.output.dtype)
+        return DataType.from_numpy(self.output.dtype)
 
     def defined(self) -> npt.NDArray[np.bool_]:
         """Return a mask, in the shape of the output, of the elements that the standard fixes."""
@@ -133,6 +133,8 @@ _LAST_TYPES = {"Cast": NEWEST_OPSET, "CastLike": 25}
 """CastLike has no version with the types that came later."""
 _WHOLE_BITS = {"Cast": WHOLE_BITS, "CastLike": 8}
 """CastLike converts as Cast does: fewer inputs tell whether an implementation does."""
+_NEVER = NEWEST_OPSET + 1
+"""For types that no opset converts."""
 
 
 def cast_vectors(op: str, types: Collection[DataType], opset: int | None = None) -> Iterator[Vector]:
@@ -145,11 +147,10 @@ def cast_vectors(op: str, types: Collection[DataType], opset: int | None = None)
     """
     for source in types:
         for target in types:
-            firsts = [FIRST_OPSET.get(dtype) for dtype in (source, target)]
-            if any(first is None or first > _LAST_TYPES[op] for first in firsts):
+            first = max(OLDEST_OPSET, _SINCE[op], *(FIRST_OPSET.get(dtype, _NEVER) for dtype in (source, target)))
+            if first > _LAST_TYPES[op]:
                 continue
             for setting in settings_of(element_type(target)):
-                first = max(OLDEST_OPSET, _SINCE[op], *(first or 0 for first in firsts))
                 for begin, end in _regimes(target, setting, first, opset):
                     yield _cast_vector(op, source, target, setting, (begin, end))
 
@@ -210,7 +211,7 @@ def _same_type_spans(data: Array, setting: Setting) -> list[Span]:
 def _file_of(source: DataType, target: DataType, whole_bits: int = WHOLE_BITS) -> str:
     """Return the name of the file of inputs, which all casts from one type share where its whole domain is taken."""
     name = type_name(source)
-    if source is DataType.STRING or element_type(source).bits <= (8 if target is DataType.STRING else whole_bits):
+    if element_type(source).bits <= (8 if target is DataType.STRING else whole_bits):
         return name
     return f"{name}_for_{type_name(target)}" if whole_bits == WHOLE_BITS else f"{name}_like_{type_name(target)}"
 
@@ -245,7 +246,7 @@ def _same_width(source: ElementType, target: ElementType) -> bool:
     """True if BitCast takes the types and every input gives a valid output: a bool of 8 bits is 0 or 1."""
     if Kind.STRING in (source.kind, target.kind) or target.kind is Kind.BOOLEAN:
         return False
-    newest = max(source.since.cast or 0, target.since.cast or 0)
+    newest = max(FIRST_OPSET.get(row.dtype, _NEVER) for row in (source, target))
     return newest <= _BIT_CAST_SINCE and target.bits == source.stored_bits
 
 

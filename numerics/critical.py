@@ -82,9 +82,8 @@ def _units(number: Fraction) -> int:
 
 
 def _exponent(number: Fraction) -> int:
-    """Return floor(log2(number)) of a positive integer, or of the reciprocal of one times a power of two."""
-    exponent = number.numerator.bit_length() - number.denominator.bit_length()
-    return exponent if Fraction(2) ** exponent <= number else exponent - 1
+    """Return floor(log2(number)) of a positive number, whose denominator is a power of two."""
+    return number.numerator.bit_length() - number.denominator.bit_length()
 
 
 def _integers(row: ElementType, points: Iterable[int]) -> Array:

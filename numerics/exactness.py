@@ -205,7 +205,7 @@ def _why(a: ElementType, b: ElementType, c: ElementType) -> Reason:
 def _same_bits(lhs: Array, rhs: Array, row: ElementType) -> NDArray[np.bool_]:
     codes = code_dtype(row)
     same = lhs.view(codes) == rhs.view(codes)
-    if not row.has_nan or row.kind is not Kind.FLOATING:
+    if not row.has_nan:
         return same
     left, right = _numbers(lhs), _numbers(rhs)
     return same | (np.isnan(left) & np.isnan(right) & (np.signbit(left) == np.signbit(right)))

@@ -203,8 +203,7 @@ class Judgement:
 
     def status(self) -> npt.NDArray[np.uint8]:
         """Return the status of each element, as values of Definedness, in the shape of the operand."""
-        status = self._causes if len(self._verdicts) == 1 else self._worst[self._causes]
-        return status.reshape(self._elements.shape)
+        return self._worst[self._causes].reshape(self._elements.shape)
 
     def finding(self) -> Finding | None:
         """Return the first element, in C order, of the worst status; None if all elements are DEFINED."""

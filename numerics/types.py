@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 from onnx_ir import DataType
 
-from castsmith.numerics.arguments import described, whole_number
-from castsmith.numerics.errors import ArgumentTypeError, ElementTypeError, did_you_mean
+from castsmith.numerics.arguments import whole_number
+from castsmith.numerics.errors import ElementTypeError, did_you_mean
 
 TypeLike = DataType | str | int | np.dtype[Any] | type[np.generic] | type[bool] | type[str]
 """Anything that names an element type: see `parse_type`."""
@@ -292,7 +292,7 @@ def parse_type(name: TypeLike) -> DataType:
         if _NUMBER.fullmatch(name):
             return _of_number(int(name))
         dtype = _names().get(name.lower()) or _names().get(name.lower().replace("_e", "e"))
-        if dtype is None and name.lower() in _AMBIGUOUS:
+        if name.lower() in _AMBIGUOUS:
             raise ElementTypeError(f"{name!r} is ambiguous as an element type: write {_AMBIGUOUS[name.lower()]}.")
         if dtype is None:
             way_out = did_you_mean(name, _names(), "expected a name such as float16, bf16 or i64")
@@ -300,8 +300,6 @@ def parse_type(name: TypeLike) -> DataType:
         return dtype
     if isinstance(name, np.dtype | type):
         return _of_numpy(name)
-    if isinstance(name, float | bool | None):
-        raise ArgumentTypeError(f"an element type must be a name, number or dtype, not {described(name)}.")
     return _of_number(whole_number("an element type", name, "a name, number or dtype"))
 
 

@@ -73,8 +73,7 @@ def _decode_floats(row: ElementType, codes: npt.NDArray[np.uint8]) -> npt.NDArra
     if row.has_infinity:
         values[least.size] = np.inf
     bits = values.view(np.uint32)[codes & (2**unsigned_bits - 1)]
-    if row.signed:
-        bits |= (codes >> unsigned_bits).astype(np.uint32) << 31
+    bits |= (codes >> unsigned_bits).astype(np.uint32) << 31
     if row.specials is Specials.FNUZ:
         bits[codes == nan_code(row)] = 0xFFC00000
     return bits.view(np.float32)
@@ -129,7 +128,7 @@ def _encode_positive(row: ElementType, policy: Policy) -> npt.NDArray[np.uint8]:
         codes[:_INFINITY_INDEX] = _round_e8m0(row, numbers, policy)
         codes[_INFINITY_INDEX] = top if policy.saturate else nan
         return codes
-    overflow = top + 1 if row.has_infinity else nan
+    overflow = top + 1  # infinity, or the NaN of a type without it
     rounded = _round_to_even(row, numbers)
     codes[:_INFINITY_INDEX] = np.where(rounded > top, top if policy.saturate else overflow, rounded)
     codes[_INFINITY_INDEX] = top if policy.infinity_saturates else overflow

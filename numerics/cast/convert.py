@@ -66,8 +66,6 @@ def texts_of(elements: Array) -> list[str]:
 
 
 def _require_texts(elements: Array) -> None:
-    if elements.dtype.kind != "O":
-        return
     for element in typing.cast("list[object]", elements.reshape(-1).tolist()):
         if not isinstance(element, str | bytes):
             name = type(element).__name__

@@ -141,7 +141,7 @@ def library_type(
     Raises:
         PromotionError: The library has no common type for the operands.
     """
-    unknown = [dtype for dtype in ranks if scalars_give_way and not {0, 1} & set(ranks[dtype])]
+    unknown = [dtype for dtype in ranks if scalars_give_way and None in ranks[dtype] and 1 not in ranks[dtype]]
     answers: set[str | None] = set()
     for guess in product((0, 1), repeat=len(unknown)):
         ranks_by_type = {
@@ -189,7 +189,7 @@ def _least_of_rows(rows: Rows, names: frozenset[str]) -> str | None:
     least = [a for a in bounds if not any(b != a and a in _at_or_above(rows, b) for b in bounds)]
     kinds = {name: element_type(parse_type("f32" if name == STAR else name)).kind for name in least}
     lowest = [name for name in least if kinds[name] == min(kinds.values())]
-    return lowest[0] if len(lowest) == 1 and names <= {name for name, _ in rows} else None
+    return lowest[0] if len(lowest) == 1 else None
 
 
 @cache

@@ -96,7 +96,7 @@ def holds(value: Scalar, dtype: DataType, target: DataType) -> bool:
         exact = float if element_type(dtype).kind is Kind.FLOATING else int
         back = float(converted)
         if not np.isfinite(back):
-            return exact is float and str(back) == str(float(value))
+            return str(back) == str(float(value))
         return exact(value) == (int(back) if exact is int and back.is_integer() else back)
     number = float(value)
     return np.isfinite(number) and number.is_integer() and row.min <= int(value) <= row.max

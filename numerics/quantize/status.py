@@ -79,7 +79,7 @@ def _float_rules(operands: Operands, x: Array, scale: Array, divided: Array, zer
     for rule in rules_for(operands.compute, operands.output, policy):
         yield rule.standing, rule.reason, rule.holds(numbers)
     yield _DISPUTED, "the sign of a NaN that the division makes is not fixed", _made_nan(divided, x, scale)
-    if zero is not None and operands.output in FLOAT8_TYPES:
+    if operands.output in FLOAT8_TYPES:
         name, same = type_name(operands.output), total.view(_bits(total)) == divided.view(_bits(divided))
         yield _DISPUTED, f"runtimes ignore the zero point of {name}, even 0, to which -0 would be added", ~same
 
@@ -96,10 +96,7 @@ def _dequantize_rules(operands: Operands, x: Array, scale: Array, zero: Array | 
         offset = np.broadcast_to(cast(zero, DataType.DOUBLE), ours.shape)
         yield _DISPUTED, f"the zero point of {from_row.name} should be 0", ~(offset == 0)
     yield _DISPUTED, "the sign of a NaN that the product makes is not fixed", _made_nan(ours, x, scale)
-    if (
-        operands.compute is not DataType.FLOAT
-        or element_type(DataType.from_numpy(scale.dtype)).dtype is not DataType.FLOAT
-    ):
+    if operands.compute is not DataType.FLOAT:
         theirs = cast(product(exact, scale, DataType.FLOAT), operands.output)
         reason = f"the product is in {row.name} here, and runtimes carry it out in float"
         yield _DISPUTED, reason, _differ(ours, theirs)

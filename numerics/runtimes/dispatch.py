@@ -24,7 +24,7 @@ from castsmith.numerics.cast.settings import NEWEST_OPSET
 from castsmith.numerics.errors import CastError
 from castsmith.numerics.runtimes.names import Runtime
 from castsmith.numerics.runtimes.onnxruntime import cast_as_onnxruntime
-from castsmith.numerics.status import Definedness, status_reason
+from castsmith.numerics.status import status_reason
 from castsmith.numerics.types import FLOAT8_TYPES, Kind, TypeLike, element_type, type_name
 
 # The reference evaluator of onnx 1.23 computes the conversions of numpy and ml_dtypes, after a few steps:
@@ -103,7 +103,7 @@ def cast_as(
     from_row, to_row = element_type(source), element_type(target)
     if from_row.kind is Kind.FLOATING and to_row.kind is Kind.INTEGER and to_row.bits >= 8:
         reason = status_reason(elements, target, opset=opset)
-        if reason is not None and reason.standing is Definedness.UNDEFINED:
+        if reason is not None:  # between these types each reason is that of an undefined value
             raise CastError(
                 f"the value that {runtime} gives for {reason.value} at {list(reason.index)} in {type_name(target)} "
                 f"is not reproducible: {reason.reason}."

@@ -15,7 +15,7 @@ import numpy as np
 from onnx_ir import DataType
 
 from castsmith.numerics.cast.codec import Array, code_mask
-from castsmith.numerics.cast.convert import cast
+from castsmith.numerics.cast.convert import cast, texts_of
 from castsmith.numerics.cast.strings import is_number
 from castsmith.numerics.errors import CastError
 from castsmith.numerics.types import FLOAT8_TYPES, ElementType, Kind, element_type
@@ -68,7 +68,7 @@ def _to_sub_byte(elements: Array, source: DataType, row: ElementType) -> Array:
 
 
 def _from_text(elements: Array, target: DataType, saturate: bool, round_mode: str) -> Array:
-    texts = [text.decode(errors="replace") if isinstance(text, bytes) else str(text) for text in elements.reshape(-1)]
+    texts = texts_of(elements)
     row = element_type(target)
     if row.kind <= Kind.INTEGER and (row.bits >= 8 or row.kind is Kind.BOOLEAN):
         whole = [_integer(text, row) for text in texts]

@@ -10,11 +10,21 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnx.helper
 import onnx.numpy_helper
 import pytest
 from onnx_ir import DataType
 
-from castsmith.conformance.exporting import codes_of, export, fixed_part, suite
+from castsmith.conformance.exporting import (
+    Exported,
+    codes_of,
+    export,
+    fixed_part,
+    ir_version,
+    model_bytes,
+    raw_bytes,
+    suite,
+)
 from castsmith.conformance.reading import read_suite
 from castsmith.conformance.vectors import Operand, Vector, cast_vectors, every_type
 from castsmith.ir.errors import ModelError
@@ -176,6 +186,110 @@ def test_what_the_standard_leaves_open_is_left_out() -> None:
         assert [operand.elements.tolist() for operand in part[0]] == left[:-1], name
         assert part[1].tolist() == (np.array(left[-1]) * 10).tolist(), name
         assert [(operand.name, operand.file) for operand in part[0]] == [(value.name, value.file) for value in inputs]
+
+
+def test_codes_are_in_the_low_bits() -> None:
+    """Of numbers below zero too, and of either byte order."""
+    for dtype, numbers, codes in (
+        ("int4", [-8, -1, 7], [8, 15, 7]), ("int2", [-2, -1, 1], [2, 3, 1]), ("uint4", [0, 15], [0, 15]),
+        ("float4_e2m1fn", [-6, -0.5, 6], [15, 9, 7]), ("float6_e2m3fn", [-7.5, 1], [63, 8]), ("?", [0, 1], [0, 1]),
+        ("int8", [-1, 1], [255, 1]), (">i2", [-2, 1], [65534, 1]), ("<u4", [2**32 - 1], [2**32 - 1]),
+        ("int64", [-1], [2**64 - 1]), (">f4", [-1.5, 0], [0xBFC00000, 0]), ("bfloat16", [-1], [0xBF80]),
+    ):  # fmt: skip
+        array = np.array(numbers).astype(np.dtype(dtype))
+        assert codes_of(array).tolist() == codes
+        little = b"".join(code.to_bytes(array.itemsize, "little") for code in codes)
+        assert raw_bytes(array) == raw_bytes(array.reshape(-1, 1)) == little
+    assert raw_bytes(np.array([["a", "\u00e9"]], object)) == b'["a", "\\u00e9"]'
+
+
+def test_the_version_of_a_model_is_that_of_its_release_or_of_its_newest_type() -> None:
+    """Releases of onnx with their opsets (its table of versions); every runtime reads version 8."""
+    releases = {row[2]: row[1] for row in onnx.helper.VERSION_TABLE}
+    for opset in range(13, min(28, onnx.defs.onnx_opset_version()) + 1):
+        assert ir_version(opset, []) == max(8, releases[opset]), opset
+        assert ir_version(opset, [DataType.FLOAT, DataType.STRING]) == max(8, releases[opset])
+    newest = {"FLOAT8E5M2": 9, "INT4": 10, "FLOAT4E2M1": 11, "FLOAT8E8M0": 12, "INT2": 13, "FLOAT6E3M2": 14}
+    assert {name: ir_version(13, [DataType.FLOAT, DataType[name]]) for name in newest} == newest
+    assert ir_version(28, [DataType.FLOAT8E5M2]) == 14
+
+
+def test_the_model_of_a_vector() -> None:
+    """Operands are inputs, or constants; an attribute is a number or a text; a domain stands beside the standard's."""
+    x, scale, result = np.arange(6, dtype=np.float32).reshape(2, 3), np.array(2, np.float32), np.zeros((2, 3), np.int8)
+    operands = [Operand("x", x, ""), Operand("scale", scale, "")]
+    for domain, imports in (("", [("", 19)]), ("a.b", [("", 19), ("a.b", 7)])):
+        attributes = {"axis": 0, "mode": "up"}
+        vector = Vector("v", "Op", 19, 28, attributes, operands, result, [], "", domain, 7)
+        for constant in (False, True):
+            model = onnx.ModelProto.FromString(model_bytes(vector, operands, result, constant=constant))
+            graph = model.graph
+            assert [(entry.domain, entry.version) for entry in model.opset_import] == imports
+            assert (model.ir_version, model.producer_name, graph.name) == (9, "castsmith", "v")
+            node = graph.node[0]
+            assert (node.domain, node.op_type, [*node.input], [*node.output]) == (
+                domain,
+                "Op",
+                ["x", "scale"],
+                ["output"],
+            )
+            assert {entry.name: onnx.helper.get_attribute_value(entry) for entry in node.attribute} == {
+                "axis": 0, "mode": b"up",
+            }  # fmt: skip
+            ports = {
+                value.name: (
+                    value.type.tensor_type.elem_type,
+                    [dim.dim_value for dim in value.type.tensor_type.shape.dim],
+                )
+                for value in (*graph.input, *graph.output)
+            }
+            given = {} if constant else {"x": (1, [2, 3]), "scale": (1, [])}
+            assert ports == {**given, "output": (3, [2, 3])}
+            weights = {tensor.name: onnx.numpy_helper.to_array(tensor).tolist() for tensor in graph.initializer}
+            assert weights == ({"x": x.tolist(), "scale": 2.0} if constant else {})
+    float8 = np.zeros(1, DataType.FLOAT8E8M0.numpy())  # the newest type is that of the result
+    newer = onnx.ModelProto.FromString(model_bytes(Vector("v", "Op", 13, 28, {}, [], float8, [], ""), operands, float8))
+    assert newer.ir_version == 12
+
+
+def test_the_operators_of_some_types() -> None:
+    def operators(*types: DataType, opset: int | None = None) -> list[str]:
+        return list(dict.fromkeys(vector.op for vector in suite(types, opset)))
+
+    assert operators(DataType.INT8) == ["Cast", "CastLike"]
+    assert operators(DataType.INT8, DataType.UINT8) == ["Cast", "CastLike", "BitCast"]
+    every = ["Cast", "CastLike", "BitCast", "QuantizeLinear", "DequantizeLinear", "Trunc"]
+    assert operators(DataType.INT32, DataType.FLOAT, DataType.INT8) == every
+    assert operators(DataType.FLOAT, DataType.INT8, opset=14) == ["Cast", *every[3:]]
+
+
+def test_what_an_export_says(tmp_path: Path) -> None:
+    """Into an empty folder; a vector of which nothing is fixed has no model."""
+    folder = tmp_path / "a"
+    folder.mkdir()
+    types = (DataType.FLOAT8E8M0, DataType.STRING)
+    said, vectors = export(folder, types, 24), list(suite(types, 24))
+    manifest = json.loads((folder / "manifest.json").read_text())
+    assert {key: manifest[key] for key in ("format", "opset", "types")} == {
+        "format": 1, "opset": 24, "types": ["float8e8m0", "string"],
+    }  # fmt: skip
+    open_ones = {vector.name for vector in vectors if not vector.defined().any()}
+    assert open_ones
+    assert {row["name"] for row in manifest["vectors"] if "model" not in row} == open_ones
+    for row in manifest["vectors"]:
+        if "model" in row:
+            assert row["model"]["file"] == f"node/test_{row['name']}/model.onnx"
+            assert row["model"]["sha256"] == digests(folder)[row["model"]["file"]]
+    assert all(entry.get("offset") != 0 for row in manifest["vectors"] for entry in (*row["inputs"], row["output"]))
+    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    elements = sum(vector.output.size for vector in vectors)
+    assert said == Exported(
+        len(vectors), len(vectors) - len(open_ones), elements, size, digests(folder)["manifest.json"]
+    )
+    (tmp_path / "file").write_text("")
+    for taken in (folder, tmp_path / "file"):
+        with pytest.raises(OptionError, match=f"^{taken} is not an empty directory; name a new one for the suite"):
+            export(taken, types)
 
 
 def test_one_opset_gives_models_of_that_opset_alone() -> None:

@@ -68,6 +68,8 @@ def test_the_text_of_a_model() -> None:
     rows = {
         ("Relu", FLOAT): "agraph (float[2,2] x) => (float[A,B] y) { y = Relu (x) }",
         ("Mod", FLOAT): "agraph (float[2,2] x, float[2,2] z) => (float[A,B] y) { y = Mod <fmod = 1> (x, z) }",
+        ("Mod", DataType.FLOAT16): "agraph (float16[2,2] x, float16[2,2] z) => (float16[A,B] y)"
+        " { y = Mod <fmod = 1> (x, z) }",
         ("Mod", INT8): "agraph (int8[2,2] x, int8[2,2] z) => (int8[A,B] y) { y = Mod (x, z) }",
         ("QuantizeLinear", FLOAT): "agraph (float[2] x, float s, uint8 z) => (uint8[2] y)"
         " { y = QuantizeLinear (x, s, z) }",
@@ -122,6 +124,9 @@ def test_models_of_the_operators_of_onnx_runtime() -> None:
     assert contrib_model("None", FLOAT, 13, 8) == b""
     fused = onnx.ModelProto.FromString(contrib_model("FusedGemm", FLOAT, 9, 8)).graph.node[0]
     assert [(attribute.name, attribute.s) for attribute in fused.attribute] == [("activation", b"Relu")]
+    added = onnx.ModelProto.FromString(contrib_model("QLinearAdd", INT8, 9, 8)).graph  # the zero points may be left out
+    assert [*added.node[0].input] == ["i0", "i1", "", "i3", "i4", "", "i6"]
+    assert [value.name for value in added.input] == ["i0", "i1", "i3", "i4", "i6"]
     assert contrib_model("BeamSearch", FLOAT, 13, 8) == b""  # it needs graphs
     for op, dtype, is_modelled in (  # a required input takes one of two types at least
         ("BiasAdd", DataType.FLOAT16, True), ("QLinearAdd", INT8, True), ("QLinearAdd", DataType.INT16, False),

@@ -49,16 +49,20 @@ def test_types_of_one_row_are_grouped() -> None:
 
 def test_the_text_of_a_target_has_an_entry_in_each_line() -> None:
     data = {"name": "n", "types": ["a", "b"], "kernels": [{"t": 1}, {"u": [2]}], "evidence": {"x": "y", "z": {}}}
+    data |= {"opset": 20, "none": None}
     text = probing.target_text(data)
     assert json.loads(text) == data
     assert text == (
         '{\n  "name": "n",\n  "types": ["a", "b"],\n  "kernels": [\n    {"t": 1},\n    {"u": [2]}\n  ],\n'
-        '  "evidence": {\n    "x": "y",\n    "z": {}\n  }\n}\n'
+        '  "evidence": {\n    "x": "y",\n    "z": {}\n  },\n  "opset": 20,\n  "none": null\n}\n'
     )
 
 
 class _Engine:
-    """Loads opset 8 to 20 and IR version up to 9, runs Relu from 7 to 13, and Abs of float alone; no Cast of int8."""
+    """Loads opset up to 20 and IR version up to 9, runs Relu from 7 to 13, and Abs of float alone.
+
+    It has no Identity of int8, and no FusedMatMul.
+    """
 
     def __init__(self, kind: str, model: bytes) -> None:
         assert kind == "onnxruntime optimized"
@@ -71,6 +75,9 @@ class _Engine:
             raise probing.EngineError("new")
         kinds = {value.type.tensor_type.elem_type for value in self.model.graph.input}
         if "Abs" in str(self.model.graph.node) and kinds != {1}:
+            raise probing.EngineError("no kernel")
+        nodes = {node.op_type for node in self.model.graph.node}
+        if nodes == {"FusedMatMul"} or (nodes == {"Identity"} and kinds == {3}):
             raise probing.EngineError("no kernel")
 
     def run(self, feeds: dict[str, Any], seconds: float) -> None:
@@ -86,9 +93,11 @@ def probed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """The file of a target that an engine of few operators is compared with."""
     monkeypatch.setattr(probing, "Prepared", _Engine)
     monkeypatch.setattr(probing, "TARGETS_FOLDER", tmp_path)
-    monkeypatch.setattr(probing, "TEXTS", {name: TEXTS[name] for name in ("Relu", "Abs", "Identity")})
+    monkeypatch.setattr(probing, "TEXTS", {name: TEXTS[name] for name in ("Relu", "Abs", "Identity", "Cast")})
     monkeypatch.setattr(probing, "ELEMENT_TYPES", [FLOAT, INT8, DataType.STRING, DataType.FLOAT8E8M0])
-    monkeypatch.setattr(probing, "contrib_operators", lambda: ("FastGelu", "FusedGemm", "MatMulNBits"))
+    monkeypatch.setattr(
+        probing, "contrib_operators", lambda: ("FastGelu", "FusedGemm", "FusedMatMul", "MatMulNBits", "QLinearAdd")
+    )
     return tmp_path / "onnxruntime-cpu.json"
 
 
@@ -102,10 +111,11 @@ def test_what_is_measured_of_a_runtime(probed: Path) -> None:
     own = {"name": "onnxruntime-cpu", "newest_opset": 20, "newest_ir_version": 9, "hazards": [1]}
     assert {key: found[key] for key in own} == own
     assert found["types"] == ["float", "int8", "string"]
-    assert found["probed"] == sorted(["Relu", "Abs", "Identity", *contrib])
+    assert found["probed"] == sorted(["Relu", "Abs", "Identity", "Cast", *contrib])
     assert found["kernels"] == [
-        {"types": ["float"], "operators": {"Relu": 7, "Abs": 1, "Identity": 1, **contrib}},
-        {"types": ["int8", "string"], "operators": {"Identity": 1}},
+        {"types": ["float"], "operators": {"Relu": 7, "Abs": 1, "Identity": 1, "Cast": 1, **contrib}},
+        {"types": ["int8"], "operators": {"Cast": 1}},
+        {"types": ["string"], "operators": {"Identity": 1, "Cast": 9}},
     ]
     assert found["dropped"] == [{"types": ["float"], "operators": {"Relu": 14}}]
     assert found["description"] == f"ONNX Runtime {found['release']}, CPU execution provider"
@@ -115,6 +125,26 @@ def test_what_is_measured_of_a_runtime(probed: Path) -> None:
     probed.write_text(json.dumps({**found, "release": "old", "evidence": shipped["evidence"]}))
     again = probing.probe("onnxruntime-cpu")
     assert (again["release"], again["evidence"]) == ("old", shipped["evidence"])
+
+
+def test_models_that_onnx_cannot_write_are_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as those of types or operators that the installed one lacks."""
+
+    def refuse(*_: object, **__: object) -> bool:
+        raise AssertionError
+
+    monkeypatch.setattr(probing, "_loads", refuse)
+    monkeypatch.setattr(probing, "TEXTS", {"Abs": TEXTS["Abs"]})
+    undefined = '<ir_version: 8, opset_import: ["" : 13]>\nagraph (float x) => (float y) { y = None (x) }'
+
+    def model_text(_op: str, dtype: DataType, *_: int) -> str:
+        return undefined if dtype == FLOAT else "nothing"
+
+    monkeypatch.setattr(probing, "model_text", model_text)
+    for dtype in (FLOAT, INT8):
+        assert probing._try_operators(dtype, 20, 9, "onnxruntime optimized") == {}  # pyright: ignore[reportPrivateUsage]
+    assert not probing._binary(undefined)  # pyright: ignore[reportPrivateUsage]
+    assert probing._binary(undefined, defined=False)  # pyright: ignore[reportPrivateUsage]
 
 
 def test_what_cannot_be_probed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ from onnx_ir import DataType
 
 from castsmith.conformance.quantized import dequantize_vectors, quantize_vectors, trunc_vectors
 from castsmith.conformance.vectors import Vector
+from castsmith.numerics.types import parse_type
 
 INT32, INT4, UINT8 = DataType.INT32, DataType.INT4, DataType.UINT8
 TYPES = (DataType.FLOAT, UINT8, DataType.FLOAT8E4M3FN, INT32, INT4, DataType.FLOAT8E8M0)
@@ -69,6 +70,58 @@ def test_vectors_of_one_opset_and_of_the_types_that_are_asked_for() -> None:
     for dtype, zero in types.items():  # 3, which int2 lacks
         vectors = [each for each in quantize_vectors((DataType.FLOAT, dtype)) if "_tenth_" in each.name]
         assert [int(each.inputs[2].elements) for each in vectors] == [zero]
+
+
+_QUANTIZED = """
+float16 uint8 19 half tenth small axis, 21 blocks | bfloat16 uint8 19 half tenth small axis, 21 blocks
+float float4e2m1 23 half tenth small axis blocks | float16 float4e2m1 23 half tenth small axis blocks
+bfloat16 float6e2m3 28 half tenth small axis blocks | float int2 25 half tenth small axis blocks | float float8e8m0
+float16 float8e5m2 19 half half_no_saturate tenth tenth_no_saturate small small_no_saturate axis axis_no_saturate,
+ 21 blocks blocks_no_saturate | float float16 | float int64 | float bool | double int8 | int8 int8
+"""
+"""Of two types each opset at which quantizers to the second begin, with their forms; types of 8 bits may not saturate.
+16-bit floats are quantized from opset 19, to a scale of their own type."""
+
+
+def test_quantizers_of_other_types() -> None:
+    for line in _QUANTIZED.replace("\n ", " ").replace("\n", "|").split("|"):
+        if not line.strip():
+            continue
+        source, target, *words = line.replace(",", "").split()
+        expected, opset = list[tuple[str, int, int]](), 0
+        for word in words:
+            if word.isdigit():
+                opset = int(word)
+            else:
+                expected.append((f"quantizelinear_{source}_to_{target}_{word}_opset{opset}", opset, 28))
+        vectors = list(quantize_vectors([*dict.fromkeys((parse_type(source), parse_type(target)))]))
+        found = [
+            (vector.name, vector.opset, vector.last_opset)
+            for vector in vectors
+            if f"_{source}_to_{target}_" in vector.name
+        ]
+        assert found == expected, line
+        for vector in vectors:
+            assert (vector.inputs[0].dtype, vector.inputs[1].dtype) == (parse_type(source), parse_type(source)), line
+            file = vector.name.partition("_opset")[0] + f"_by_{source}_"
+            assert [each.file for each in vector.inputs] == [file + part for part in ("data", "scale", "zero_point")]
+            assert ("saturate" in vector.attributes) is ("no_saturate" in vector.name)
+
+
+def test_the_data_of_dequantizers() -> None:
+    """Of 16 bits the whole domain with a scale of a tenth, else the numbers near which a result changes."""
+    for source, bits in (("int16", 16), ("uint16", 16), ("uint8", 8), ("int4", 4)):
+        for scale in ("float", "float16"):
+            first = {16: 21, 8: 19 if scale == "float16" else 13, 4: 21}[bits]
+            vectors = list(dequantize_vectors([parse_type(source), parse_type(scale)]))
+            assert [(vector.name.split("_")[4], vector.opset) for vector in vectors] == [
+                ("half", first), ("tenth", first), ("small", first), ("axis", first), ("blocks", 21),
+            ]  # fmt: skip
+            for vector in vectors:
+                data = vector.inputs[0].elements
+                assert (data.size == 2**16) is (bits == 16 and "_tenth_" in vector.name)
+                assert data.size >= min(2**bits, 256)
+                assert vector.output_type is parse_type(scale)
 
 
 def test_the_operands_of_each_form(quantized: dict[str, Vector], dequantized: dict[str, Vector]) -> None:

@@ -64,6 +64,10 @@ _REFUSED: list[tuple[Change, str]] = [
      "{}: the vector cast_int4_to_int4_opset21 is malformed: IndexError("),
     (_first(lambda row: row["output"].update(shape=[15])),
      "{}: the vector cast_int4_to_int4_opset21 is malformed: ValueError("),
+    (_first(lambda row: row["output"].update(type="int5")),
+     "{}: the vector cast_int4_to_int4_opset21 is malformed: ElementTypeError(\"'int5' is not an element type"),
+    (_first(lambda row: row["output"].update(sha256="0")),
+     "{folder}/raw/inputs/int4 is not the file that the manifest describes: its hash differs."),
     (_first(lambda row: row["output"].update(file="../x")), "{} names ../x, which is outside the suite."),
 ]  # fmt: skip
 
@@ -74,7 +78,7 @@ def test_a_manifest_that_is_none_is_refused(folder: Path, tmp_path: Path) -> Non
         manifest = json.loads((folder / "manifest.json").read_text())
         change(manifest)
         (place / "manifest.json").write_text(json.dumps(manifest))
-        said = text.format(place / "manifest.json")
+        said = text.format(place / "manifest.json", folder=place)
         with pytest.raises(ModelError, match=f"^{re.escape(said)}"):
             list(read_suite(place))
 
@@ -106,6 +110,18 @@ def test_large_elements_stay_in_the_data_set(tmp_path: Path) -> None:
         ["raw/inputs/float16", "node/test_cast_float16_to_float_opset13/test_data_set_0/output_0.pb"],
         [f"node/test_cast_float_to_float16_opset13/test_data_set_0/{name}.pb" for name in ("input_0", "output_0")],
     ]
+
+
+def test_elements_of_less_than_a_byte_are_not_in_a_data_set(tmp_path: Path) -> None:
+    """There they are stored in another form; and all elements of a type are in a file for all vectors."""
+    export(tmp_path / "suite", (DataType.INT4, DataType.INT16), 21)
+    rows = {row["name"]: row for row in json.loads((tmp_path / "suite" / "manifest.json").read_text())["vectors"]}
+    row = rows["cast_int16_to_int4_opset21"]
+    assert [row["inputs"][0]["file"], row["output"]["file"]] == [
+        "raw/inputs/int16",
+        "raw/outputs/cast_int16_to_int4_opset21",
+    ]
+    assert len(list(read_suite(tmp_path / "suite"))) == len(rows)
 
 
 def test_what_is_no_json_and_a_folder_without_a_manifest(tmp_path: Path) -> None:

@@ -242,6 +242,12 @@ def test_a_witness_shows_the_difference() -> None:
         ("i64 f32 string", Reason.TEXT),
         ("f32 bf16 f32", Reason.VALUE),
         ("f8e5m2 f16 f8e5m2", Reason.VALUE),
+        ("f32 i8 i8", Reason.IDENTITY),
+        ("f64 f16 f16", Reason.IDENTITY),
+        ("f32 f8e5m2 f8e5m2", Reason.IDENTITY),
+        ("string string f32", Reason.IDENTITY),
+        ("f32 string string", Reason.IDENTITY),
+        ("f32 string f32", Reason.TEXT),
     ],
 )
 def test_each_decision_has_its_reason(chain: str, reason: Reason) -> None:
@@ -249,6 +255,33 @@ def test_each_decision_has_its_reason(chain: str, reason: Reason) -> None:
     decision = chain_collapses(a, b, c)
     assert decision.reason is reason
     assert (witness(a, b, c) is None) == (decision.collapses or reason is Reason.TEXT)
+
+
+def test_a_second_cast_to_the_type_that_the_first_one_gave() -> None:
+    """With other settings it is left out, and the first one's stay; the direct cast has those of the second."""
+    for names, first, second, reason in (
+        ("f32 f8e4m3fn", True, False, Reason.VALUE), ("f32 f8e4m3fn", False, True, Reason.VALUE),
+        ("f16 f8e5m2", True, False, Reason.VALUE), ("f4e2m1 f8e4m3fn", True, False, Reason.EMBEDDING),
+        ("i8 f8e5m2fnuz", False, True, Reason.ROUNDING), ("f32 f8e4m3fn", True, True, Reason.IDENTITY),
+        ("f32 f8e4m3fn", False, False, Reason.IDENTITY), ("i16 f8e4m3fn", False, True, Reason.VALUE),
+    ):  # fmt: skip
+        a, b = names.split()
+        for free in (False, True):
+            found = chain_collapses(a, b, b, first_saturate=first, second_saturate=second, undefined_free=free)
+            assert found.reason is reason, (names, first, second, free)
+
+
+def test_a_second_cast_to_the_same_type_with_another_rounding_mode() -> None:
+    """Zero has no fixed value in float8e8m0, and the same one in each mode; 3 is rounded up to 4, or down to 2."""
+    for a, second, saturate, reason in (
+        ("bool", "down", True, Reason.ROUNDING), ("bool", "nearest", True, Reason.ROUNDING),
+        ("bool", "down", False, Reason.VALUE), ("int2", "up", True, Reason.IDENTITY),
+        ("uint2", "down", True, Reason.VALUE),
+        ("f32", "up", False, Reason.STANDING), ("f32", "down", True, Reason.VALUE),
+    ):  # fmt: skip
+        found = chain_collapses(a, "f8e8m0", "f8e8m0", second_round_mode=second, second_saturate=saturate)
+        assert found.reason is reason, (a, second, saturate)
+        assert bool(found) is (reason in (Reason.ROUNDING, Reason.IDENTITY))
 
 
 def test_an_infinity_that_saturates_on_the_way_back_is_the_witness() -> None:

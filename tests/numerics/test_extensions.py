@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,16 @@ def test_an_object_by_its_group_and_name(tmp_path: Path, monkeypatch: pytest.Mon
         extension("castsmith.numbers", "one", whole)
 
 
+def test_an_entry_point_of_a_package_without_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    points = [importlib.metadata.EntryPoint("one", "json:loads", "castsmith.unnamed")]
+
+    def entry_points(*, group: str) -> list[importlib.metadata.EntryPoint]:
+        return [point for point in points if point.group == group]
+
+    monkeypatch.setattr(importlib.metadata, "entry_points", entry_points)
+    assert [(each.name, each.package) for each in extensions("castsmith.unnamed")] == [("one", "(unnamed)")]
+
+
 def test_the_first_line_of_a_foreign_error() -> None:
     assert clause(ValueError("too large.\nmore")) == "too large"
     assert clause(ArgumentTypeError("not a type?")) == "not a type"
@@ -59,10 +70,14 @@ def test_the_first_line_of_a_foreign_error() -> None:
 
 def test_promotions_of_an_installed_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     points = {"ours": "added_rules:RULES", "rows": "added_rules:FILE", "number": "added_rules:NUMBER"}
+    points |= {"leans": "added_rules:LEANS"}
     install(monkeypatch, tmp_path, "acme-rules", {"castsmith.promotions": points})
     rows = tmp_path / "rows.json"
     rows.write_text('{"name": "acme", "above": {"i8": ["f16"], "f16": []}, "promote_unsafe": true}')
-    (tmp_path / "added_rules.py").write_text(MODULE.format(file=str(rows)))
+    leaning = tmp_path / "leaning.json"
+    leaning.write_text('{"name": "acme", "library": "jax", "weak_scalars": true}')
+    (tmp_path / "added_rules.py").write_text(MODULE.format(file=str(rows)) + f"LEANS = {str(leaning)!r}\n")
+    assert PromotionRules.preset("leans") == PromotionRules(library="jax", weak_scalars=True)  # its rows are of jax
     assert PromotionRules.preset("ours") == PromotionRules(promote_unsafe=True, library="jax")
     found = PromotionRules.preset("rows")
     assert (found.library, found.promote_unsafe) == ("rows", True)

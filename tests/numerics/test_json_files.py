@@ -31,6 +31,9 @@ def test_json_is_read_or_refused_in_one_sentence(tmp_path: Path) -> None:
     for path, said in ((tmp_path, "not an ordinary file"), (tmp_path / "none.json", "No such file")):
         with pytest.raises(PromotionError, match=said):
             read_json(path, PromotionError)
+    with pytest.raises(PromotionError) as caught:  # a ValueError itself
+        read_json(tmp_path, PromotionError)
+    assert str(caught.value) == f"{tmp_path} cannot be read: it is not an ordinary file."
     with pytest.raises(PromotionError, match="invalid file name"):
         read_json(tmp_path / "\ud800", PromotionError)
     os.mkfifo(tmp_path / "pipe")

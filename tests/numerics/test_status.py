@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from castsmith.numerics.cast.settings import FIRST_OPSET
 from castsmith.numerics.errors import ElementTypeError
 from castsmith.numerics.status import Definedness, Finding, cast_status, judge_cast, status_reason
 from castsmith.numerics.types import parse_type
@@ -91,6 +92,16 @@ def test_corners_of_e8m0(saturate: bool, round_mode: str) -> None:
     assert status.tolist() == E8M0_STANDINGS[saturate, round_mode]
 
 
+def test_a_cast_to_the_same_type_is_defined() -> None:
+    """Whatever its elements are: no rule is for it."""
+    for name in oracle.NARROW_TYPES:
+        array = oracle.array_of(name, list(oracle.all_codes(name)))
+        for opset in (23, 28):
+            if FIRST_OPSET[parse_type(name)] <= opset:
+                assert not cast_status(array, name, opset=opset).any(), name
+                assert not cast_status(array, name, opset=opset, saturate=False).any(), name
+
+
 def test_integers_to_e8m0() -> None:
     assert cast_status(np.array([0, 1, -1, 2**62, -(2**63)]), "float8e8m0").tolist() == [1, 0, 2, 0, 2]
     assert cast_status([False, True], "float8e8m0").tolist() == [1, 0]
@@ -107,10 +118,25 @@ TEXTS: dict[str, list[tuple[str, Definedness, str]]] = {
     "bool": [("1", DISPUTED, "the schema has no rule for text to bool"), ("x", UNDEFINED, "the text is not a number")],
     "int8": [
         ("-128", FINE, ""),
+        ("+127", FINE, ""),
+        ("007", FINE, ""),
         ("128", UNDEFINED, "the number is out of range for int8, which holds -128 to 127"),
+        ("+128", UNDEFINED, "the number is out of range for int8, which holds -128 to 127"),
+        ("-129", UNDEFINED, "the number is out of range for int8, which holds -128 to 127"),
+        ("1e2", UNDEFINED, "the text of a floating-point number has no fixed value in int8"),
         ("1.5", UNDEFINED, "the text of a floating-point number has no fixed value in int8"),
         ("300.5", UNDEFINED, "the text of a floating-point number has no fixed value in int8"),
         ("x", UNDEFINED, "the text is not a number"),
+    ],
+    "uint64": [
+        ("18446744073709551615", FINE, ""),
+        (
+            "18446744073709551616",
+            UNDEFINED,
+            "the number is out of range for uint64, which holds 0 to 18446744073709551615",
+        ),
+        ("1" * 30, UNDEFINED, "the number is out of range for uint64, which holds 0 to 18446744073709551615"),
+        ("-1", UNDEFINED, "the number is out of range for uint64, which holds 0 to 18446744073709551615"),
     ],
     "float": [("1e99", FINE, ""), ("x", UNDEFINED, "the text is not a number")],
     "float8e8m0": [("-1", UNDEFINED, "the cast of a negative number to float8e8m0 is unspecified")],

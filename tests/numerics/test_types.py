@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import Any
 
@@ -23,6 +24,7 @@ from castsmith.numerics.types import (
     Kind,
     Since,
     element_bytes,
+    fits_array,
     parse_type,
     type_name,
 )
@@ -128,6 +130,8 @@ def test_every_way_to_name_a_type() -> None:
             ways.append(numpy.newbyteorder(">"))
         for way in ways:
             assert parse_type(way) is row.dtype, way
+    texts = [np.dtype(kind) for kind in ("O", "U3", "S3", "T")]
+    assert {parse_type(dtype) for dtype in texts} == {DataType.STRING}
     extra = {"boolean": "bool", "b8": "bool", "fp16": "float16", "fp32": "float", "fp64": "double"}
     extra |= {"f8e4m3": "float8e4m3fn", "f8m4e3": "float8e4m3fn", "f8m5e3": "float8e5m2"}
     extra |= {"half": "float16", "single": "float", "str": "string", "f4": "float4e2m1", "fp4": "float4e2m1"}
@@ -169,7 +173,29 @@ def test_a_name_of_no_type_is_refused(given: Any) -> None:
         parse_type(given)
 
 
-@pytest.mark.parametrize("given", [1.0, None, True, [1]])
-def test_a_value_that_names_no_type_is_refused(given: Any) -> None:
-    with pytest.raises(ArgumentTypeError):
+@pytest.mark.parametrize(
+    ("given", "kind"),
+    [
+        (1.0, "a value of type float"), (None, "None"), (True, "a value of type bool"), ([1], "a value of type list"),
+        (np.float32(1), "a value of type float32"), (np.True_, "a value of type bool"),
+    ],
+)  # fmt: skip
+def test_a_value_that_names_no_type_is_refused(given: Any, kind: str) -> None:
+    with pytest.raises(ArgumentTypeError, match=f"^an element type must be a name, number or dtype, not {kind}.$"):
         parse_type(given)
+
+
+def test_the_shapes_that_numpy_has() -> None:
+    """At most 64 dimensions, and bytes that 63 bits count: the widest element has 16."""
+    for shape, fits in (
+        ((), True), ((1,) * 64, True), ((1,) * 65, False), ((2**59 - 1,), True), ((2**59,), False), ((0,), True),
+        ((0, 2**59 - 1), True), ((0, 2**59), False), ((2**30, 2**28), True), ((2**30, 2**29), False), ((0, 0), True),
+    ):  # fmt: skip
+        assert fits_array(shape) is fits, shape
+        if not 0 < math.prod(shape) < 2**59 or math.prod(shape) == 1:  # without elements, or one
+            try:
+                np.empty(shape, np.complex128)
+            except ValueError:
+                assert not fits, shape
+            else:
+                assert fits, shape

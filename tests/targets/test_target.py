@@ -250,6 +250,8 @@ def test_an_unknown_name_lists_the_known_ones():
         load_target("nowhere")
     with pytest.raises(TargetError, match=r"unknown target 'OpenVINO-cp'; did you mean 'openvino-cpu'\?$"):
         load_target("OpenVINO-cp")
+    with pytest.raises(TargetError, match=r"^none-such\.json cannot be read: No such file or directory\.$"):
+        load_target("none-such.json")
 
 
 @pytest.mark.parametrize(
@@ -261,7 +263,10 @@ def test_an_unknown_name_lists_the_known_ones():
             '{"name": "x", "description": "", "newest_opset": 20, "newest_ir_version": 9, "lacks": ["f7"]}',
             "'f7'",
         ),
-        ("[]", "does not describe a target"),
+        ("[]", r"does not describe a target: it is not an object\.$"),
+        ("7", r"does not describe a target: it is not an object\.$"),
+        ('"name"', r"does not describe a target: it is not an object\.$"),
+        ('{"name": "x", "based_on": "y"}', "does not describe a target: unknown target 'y'; expected "),
     ],
 )
 def test_a_bad_file_is_named(tmp_path: Path, text: str, says: str):

@@ -14,6 +14,7 @@ from castsmith.targets.statements import TargetError
 from castsmith.targets.target import Target, as_target, load_target
 
 _F, _H, _D, _F8 = DataType.FLOAT, DataType.FLOAT16, DataType.DOUBLE, DataType.FLOAT8E4M3FN
+_B = DataType.BFLOAT16
 _I64, _I32, _I8, _U8, _U32 = (DataType[name] for name in ("INT64", "INT32", "INT8", "UINT8", "UINT32"))
 
 
@@ -74,6 +75,15 @@ def test_kernels_with_a_fallback() -> None:
     assert [cpu.computes(dtype) for dtype in (_F, _H, _D, _I64)] == [True, False, False, True]
 
 
+def test_types_off_a_device_without_a_fallback() -> None:
+    """Nothing runs them elsewhere."""
+    alone = Target("d", types=["f32", "f64"], kernels={"f64": {"Add": 7}, "f32": {"Add": 7}}, off_device=["f64"])
+    assert (alone.types, alone.lacks, alone.computes(_D)) == ({_F}, ELEMENT_TYPES.keys() - {_F, _D}, True)
+    assert alone.has_kernel("Add", _D, 21)
+    assert alone.loads_cast(_D, _F)
+    assert alone.wrong_cast(_D, _F, saturate=True, opset=21) is None
+
+
 def test_casts() -> None:
     cpu = Target("cpu", kernels={"f64": {"Cast": 1}}, casts={"f64": ["i8"], "f32": [], "i8": []})
     device = Target("d", types=["f32", "f16", "i8"], casts={"f32": ["f16"], "f16": []}, fallback=cpu)
@@ -119,6 +129,9 @@ def test_types_that_are_held_in_others() -> None:
     assert high == {(_I64, _I8), (_I32, _I8), (_U8, _I8), (_I64, _U8), (_I32, _U8), (_I8, _U8)}
     unrounded = {(a, b) for a in (_F, _H, _D, _I8, _I32) for b in (_H, _F, _D, _I8) if target.leaves_unrounded(a, b)}
     assert unrounded == {(_F, _H), (_D, _H), (_I32, _H)}
+    narrower = Target("t", held={"f32": "bf16", "f16": "bf16", "bf16": "f32", "i8": "f32"})  # which lose more
+    pairs = {(a, b) for a in (_F, _H, _D) for b in (_F, _H, _B, _I8) if narrower.leaves_unrounded(a, b)}
+    assert pairs == {(_F, _B), (_D, _B), (_H, _B)}
     device = Target("d", types=["f32"], kernels={}, held={"i64": "i8"}, fallback=target, off_device=["f16"])
     assert device.narrowed == {_I64: _I8, _D: _F, _U32: _I32}
     assert device.leaves_unrounded(_F, _H)  # the fallback does the cast

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from onnx_ir import DataType
 
-from castsmith.conformance.engines import worker
+from castsmith.conformance.engines import running, worker
 from castsmith.conformance.engines.running import _one_setting_each, run  # pyright: ignore[reportPrivateUsage]
 from castsmith.conformance.exporting import raw_bytes, suite
 from castsmith.conformance.judging import Outcome, judge
@@ -84,17 +85,53 @@ def test_wrong_disputed_and_undefined_elements_are_kept_apart() -> None:
 
 def test_a_library_is_held_to_the_setting_that_it_fits_better() -> None:
     """Whichever comes first, at any opset; of other vectors nothing changes."""
-    names = {"a_opset19": 3, "a_no_saturate_opset19": 0, "b_opset19": 1, "b_no_saturate_opset24": 5, "c_opset13": 2}
+    names = {"a_opset19": 3, "a_no_saturate_opset19": 0, "b_opset19": 1, "b_no_saturate_opset24": 5, "c_opset13": 2,
+             "e_opset19": 1}  # fmt: skip
     outcomes = [Outcome(name, "wrong" if wrong else "right", wrong=wrong) for name, wrong in names.items()]
     refuses = Outcome("d_opset13", "refuses", reason="why")
-    for given in ([*outcomes, refuses], [*outcomes[::-1], refuses]):
+    others = [refuses, Outcome("e_no_saturate_opset19", "refuses"), Outcome("e_opset24", "crashes")]
+    for given in ([*outcomes, *others], [*outcomes[::-1], *others]):
         found = {each.name: each for each in _one_setting_each(given)}
         assert {name: each.status for name, each in found.items()} == {
             "a_opset19": "refuses", "a_no_saturate_opset19": "right", "b_opset19": "wrong",
             "b_no_saturate_opset24": "refuses", "c_opset13": "wrong", "d_opset13": "refuses",
+            "e_opset19": "wrong", "e_no_saturate_opset19": "refuses", "e_opset24": "crashes",
         }  # fmt: skip
         assert found["a_opset19"].reason == "the library casts with the other setting of saturate"
         assert found["d_opset13"] is refuses
+
+
+class _Answers:
+    """A process whose engine lacks something for every vector (torch), or gives NaN."""
+
+    closed = 0
+
+    def __init__(self, *_words: object) -> None:
+        pass
+
+    def ask(self, engine: str, job: dict[str, Any] | None = None, *, seconds: float) -> Any:
+        if job is None:
+            return "1.0"
+        assert seconds > 0
+        return (b"", "lacks it") if engine == "torch" else (b"\x7f" * job["output"]["shape"][0], "")
+
+    def close(self) -> None:
+        _Answers.closed += 1
+
+
+def test_what_a_process_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Engines that know `saturate` are held to both settings; one that refuses begins anew."""
+    monkeypatch.setattr(running, "Process", _Answers)
+    vectors = [vector for vector in suite(FLOATS) if vector.name.startswith("cast_float_to_float8e4m3fn_")]
+    assert {outcome.status for outcome in run("onnxruntime", vectors).outcomes} == {"wrong"}
+    assert _Answers.closed == 1
+    assert sorted(outcome.status for outcome in run("ml_dtypes", vectors).outcomes) == ["refuses", "wrong"]
+    found = run("torch", vectors)
+    assert (found.version, [(outcome.status, outcome.reason) for outcome in found.outcomes]) == (
+        "1.0",
+        [("refuses", "lacks it")] * 2,
+    )
+    assert _Answers.closed == 2 + len(vectors) + 1  # the process of each run, and after each refusal
 
 
 def test_other_nan_are_right_and_counted() -> None:

@@ -28,6 +28,30 @@ def has_kernel(source: str, target: str) -> bool:
     return source != target and compiled.kernel_name(*rows) is not None
 
 
+@pytest.mark.parametrize(
+    ("kernel", "pairs"),
+    [
+        ("narrow_exact", "float:float16 float:bfloat16 float:float8e5m2 int8:float8e4m3fn uint16:float16"),
+        ("narrow_inexact", "double:float16 double:float8e4m3fnuz uint32:bfloat16"),
+        ("narrow_int32", "int32:float16 int32:float8e5m2fnuz"),
+        ("narrow_int64", "int64:bfloat16"),
+        ("narrow_bfloat16", "bfloat16:float16 bfloat16:float8e4m3fn"),
+        ("truncate", "float:int8 float:uint8 double:int8"),
+        ("truncate_bfloat16", "bfloat16:uint8"),
+        ("widen", "float16:float float16:double"),
+        ("widen_bfloat16", "bfloat16:float bfloat16:double"),
+        (None, "float:int16 float:int4 double:int64 float16:int8 int32:int8 float:float8e8m0 float:float4e2m1"
+         " uint64:float16 float16:bfloat16 float:float6e2m3 double:float int8:float float8e5m2:float16 float16:int16"),
+    ],
+)  # fmt: skip
+def test_the_kernels_of_pairs(kernel: str | None, pairs: str) -> None:
+    """The pairs for which they are faster; for others there is none."""
+    for pair in pairs.split():
+        source, target = (element_type(parse_type(name)) for name in pair.split(":"))
+        assert compiled.kernel_name(source, target) == kernel, pair
+        assert kernel is not None or compiled.kernel_for(source, target, Policy()) is None
+
+
 PAIRS = [(source, target) for source in oracle.TYPES for target in oracle.TYPES if has_kernel(source, target)]
 BITS = range(0, 34, 3)
 """Bits that are flipped in numbers and ties of the target, for numbers at many distances from them."""
@@ -131,6 +155,11 @@ def test_without_a_folder_to_keep_kernels_in(monkeypatch: pytest.MonkeyPatch) ->
     ("error", "text"),
     [
         (ModuleNotFoundError("No module named 'numba'", name="numba"), "needs numba: pip install"),
+        (
+            ImportError("cannot import name 'njit'", name="numba"),
+            "which cannot be imported (cannot import name 'njit'): pip",
+        ),
+        (ModuleNotFoundError("No module named 'llvmlite'", name="llvmlite"), "(No module named 'llvmlite'): pip"),
         (ImportError("Numba needs NumPy 2.5 or less"), "which cannot be imported (Numba needs NumPy 2.5 or less): pip"),
     ],
 )

@@ -6,8 +6,10 @@ import numpy as np
 import onnx.defs
 import pytest
 
+from castsmith.numerics.cast import convert
 from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.errors import ElementTypeError
+from castsmith.numerics.types import element_type, parse_type
 from tests.numerics import oracle
 from tests.numerics.samples import samples
 from tests.numerics.settings import settings_of
@@ -86,3 +88,19 @@ def test_a_cast_to_the_same_type_changes_no_bit(name: str) -> None:
     got = cast(array, name)
     assert got.view(oracle.unsigned(name)).tolist() == codes
     assert not np.shares_memory(got, array)
+
+
+def test_the_fastest_way_of_each_pair() -> None:
+    """The bits are the same: by numpy itself, by a table of all codes of the source, or by the rule of the target."""
+    ways = {
+        "numpy": "int8:int32 int64:uint8 uint16:int16 float:double double:float int32:float uint64:double int8:double",
+        "table": "bool:int8 int4:float16 float8e5m2:float uint8:float16 int8:int4 float16:float float16:int32"
+        " float16:bfloat16 bfloat16:float16 bfloat16:float8e4m3fn int16:float16 uint16:float8e5m2 int16:float6e2m3",
+        "rule": "float:int8 double:float16 float:float8e4m3fn int16:int4 bfloat16:float bfloat16:int8 int32:float16"
+        " uint16:bool int64:bool bfloat16:double float:bool double:uint4",
+    }
+    for way, pairs in ways.items():
+        for pair in pairs.split():
+            source, target = (element_type(parse_type(name)) for name in pair.split(":"))
+            own, tabled = convert._is_numpys_own(source, target), convert._is_tabled(source, target)  # pyright: ignore[reportPrivateUsage]
+            assert ("numpy" if own else "table" if tabled else "rule") == way, pair

@@ -126,6 +126,11 @@ def test_an_unknown_rank_matters_only_where_it_decides() -> None:
     assert common_type([("f32", 1), ("f16", None)], torch) is DataType.FLOAT
     assert common_type([("f16", 1), ("f32", None)], torch) is None
     assert common_type([("f16", None), ("i64", None)], torch) is DataType.FLOAT16
+    # another operand of the type that is a scalar does not say what the one of unknown rank is
+    assert common_type([("f16", 1), ("f32", None), ("f32", 0)], torch) is None
+    assert common_type([("f16", 1), ("f32", 0), ("f32", 0)], torch) is DataType.FLOAT16
+    assert common_type([("f16", 1), ("f32", None), ("f32", 2)], torch) is DataType.FLOAT
+    assert common_type([("f16", 1), ("f32", None), ("f32", 0)], PromotionRules.preset("jax")) is DataType.FLOAT
     assert promote_types("f16", "f32", lhs_rank=None) is DataType.FLOAT
 
 

@@ -55,6 +55,20 @@ def test_weak_numbers_only_beside_other_operands() -> None:
     assert common(plain, ("float16", 1, None), ("double", 1, 1.0)) == "double"
 
 
+def test_numbers_beside_what_is_no_number_or_unknown() -> None:
+    """They are refused as other operands are; and a common type that depends on a rank is unknown with them, too."""
+    for strong, constant, value in (("string", "int64", 1), ("int64", "string", "a"), ("float", "string", "1.5")):
+        with pytest.raises(PromotionError, match=r"^(string with|\w+ with string) .*no common type"):
+            common(WEAK, (strong, 1, None), (constant, 0, value))
+    for strong, constant, value in (("complex64", "float", 1.0), ("float", "complex64", 1j)):
+        with pytest.raises(PromotionError, match="complex64"):
+            common(WEAK, (strong, 1, None), (constant, 0, value))
+    torch = PromotionRules.preset("torch")
+    for constants in ([], [("int64", 0, 1)], [("double", 0, 0.1)]):
+        operands: list[tuple[str, Any, Any]] = [("double", None, None), ("float16", 1, None), *constants]
+        assert common(torch, *operands) is None
+
+
 HALF = PromotionRules(half_constants=True)
 
 
@@ -63,6 +77,9 @@ def test_a_constant_gives_way_to_one_16_bit_type() -> None:
     assert common(HALF, ("float16", 2, None), ("float", 1, [0.1, 65520.0])) == "float"
     assert common(HALF, ("bfloat16", 2, None), ("float", 0, 1e-30)) == "bfloat16"
     assert common(HALF, ("float", 2, None), ("double", 0, 0.5)) == "double"
+    unsafe = PromotionRules(promote_unsafe=True, half_constants=True)
+    assert common(unsafe, ("float16", 2, None), ("bfloat16", 2, None), ("double", 0, 0.5)) == "double"
+    assert common(unsafe, ("float16", 0, 1.0), ("double", 0, 0.5)) == "double"
     assert common(HALF, ("float16", 2, None), ("float", 1, None), ("float", 0, 0.5)) == "float"
     assert common(PromotionRules(), ("float16", 2, None), ("float", 0, 0.5)) == "float"
 
@@ -83,7 +100,11 @@ def test_what_a_type_holds() -> None:
         (1.5, "float", "int8", False), (NAN, "float", "int8", False), (1.0, "float", "int8", True),
         (2049, "int64", "float16", False), (2048, "int64", "float16", True), (70000, "int64", "float16", False),
         (0.1, "double", "float", False), (0.5, "double", "float", True), (NAN, "double", "float16", True),
-        (-INF, "double", "float16", True), (1e300, "double", "float16", False),
+        (-INF, "double", "float16", True), (1e300, "double", "float16", False), (INF, "double", "int64", False),
+        (2.0**63, "double", "int64", False), (2.0**63, "double", "uint64", True), (-(2.0**63), "double", "int64", True),
+        (2.0**64, "double", "uint64", False), (2.0**31, "float", "int32", False), (127.0, "float", "int8", True),
+        (128.0, "float", "int8", False), (-129, "int64", "int8", False), (2**63 - 1, "int64", "double", False),
+        (2**62, "int64", "double", True), (1, "int64", "bool", True), (2, "int64", "bool", False),
     ):  # fmt: skip
         given = np.array(value, parse_type(dtype).numpy())
         assert bool(holds(given, parse_type(dtype), parse_type(target))) is held, (value, target)

@@ -67,6 +67,27 @@ def test_dequantize() -> None:
     assert dequantize_status(oracle.array_of("float8e5m2", [0x7C, 0x7E]), f32(0)).tolist() == [1, 0]
 
 
+def test_the_zero_point_of_a_type_whose_zero_point_should_be_0() -> None:
+    """float8 and int32; other integers may have any."""
+    x8, zero8 = oracle.array_of("float8e4m3fn", [0x38, 0x40]), oracle.array_of("float8e4m3fn", [0x00, 0x38, 0x80])
+    assert [dequantize_status(x8, f32(1), zero).tolist() for zero in zero8] == [[0, 0], [1, 1], [0, 0]]
+    whole = np.array([1, 2], np.int32)
+    assert [dequantize_status(whole, f32(1), np.int32(zero)).tolist() for zero in (0, 1)] == [[0, 0], [1, 1]]
+    assert dequantize_status(whole.astype(np.int8), f32(1), np.int8(1)).tolist() == [0, 0]
+    finding = dequantize_reason(x8, f32(1), zero8[1])
+    assert finding is not None
+    assert finding.reason == "the zero point of float8e4m3fn should be 0"
+
+
+def test_scales_along_an_axis_beside_a_size_of_blocks() -> None:
+    """The blocks are for scales of as many dimensions as the tensor."""
+    x, scale = f32([[1, 2, 3], [4, 5, 6]]), f32([1, 2, 3])
+    assert (
+        quantize_linear(x, scale, block_size=2).tolist() == quantize_linear(x, scale).tolist() == [[1] * 3, [4, 2, 2]]
+    )
+    assert quantize_linear(x, f32([[1, 2], [2, 4]]), block_size=2).tolist() == [[1, 2, 2], [2, 2, 2]]
+
+
 def test_the_reason_names_the_first_of_the_worst() -> None:
     x = np.ones((3, CHUNK), F32)
     x[2, 5], x[1, CHUNK - 1] = NAN, NAN

@@ -140,6 +140,40 @@ def test_reference_prints_and_reads_as_numpy() -> None:
         cast_as(["1.5"], "int32", "reference")
 
 
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_a_cast_to_the_same_type_keeps_the_bits(runtime: str) -> None:
+    """Also of what no other cast gives, and of types that the runtime lacks; the result is a new array."""
+    for name, codes in (
+        ("float8e5m2", [0x7C, 0xFD]), ("float8e8m0", [0, 255]), ("float4e2m1", [8, 15]), ("float16", [0x7E01, 0xFC00]),
+        ("float", [0x7FC0_0001, 0x8000_0000]), ("int4", [8, 7]), ("bool", [0, 1]),
+    ):  # fmt: skip
+        array = oracle.array_of(name, codes)
+        result = cast_as(array, name, runtime)
+        assert (result.dtype, result.tobytes(), result is array) == (array.dtype, array.tobytes(), False)
+    texts = np.array(["a", "1.50"], object)
+    assert cast_as(texts, "string", runtime).tolist() == ["a", "1.50"]
+    swapped = cast_as(np.array([1.5], ">f4"), "float", runtime)
+    assert (swapped.dtype, swapped.tolist()) == (np.dtype(np.float32).newbyteorder("="), [1.5])
+
+
+def test_text_in_bytes_is_utf_8() -> None:
+    for texts in (np.array([b"1.5", "-2"], object), np.array([b"1.5", b"-2"]), np.array(["1.5", "-2"])):
+        assert cast_as(texts, "float", "onnxruntime").tolist() == [1.5, -2.0]
+
+
+def test_the_reference_rounds_to_powers_of_two_as_onnx_does() -> None:
+    """Up, down and nearest, saturating and not, at the largest power of two and at infinity and NaN: bits of float."""
+    top, above, inf, nan = 0x7F00_0000, 0x7F00_0001, 0x7F80_0000, 0x7FC0_0000
+    array = np.array([top, above, inf, nan, 0x3FC0_0000, 0x3F80_0000], np.uint32).view(np.float32)
+    for mode, saturate, codes in (
+        ("up", True, [254, 254, 255, 255, 128, 127]), ("up", False, [254, 255, 255, 255, 128, 127]),
+        ("down", True, [254, 254, 255, 255, 127, 127]), ("down", False, [254, 254, 255, 255, 127, 127]),
+        ("nearest", True, [254, 254, 255, 255, 128, 127]), ("nearest", False, [254, 254, 255, 255, 128, 127]),
+    ):  # fmt: skip
+        got = cast_as(array, "float8e8m0", "reference", saturate=saturate, round_mode=mode)
+        assert got.view(np.uint8).tolist() == codes, (mode, saturate)
+
+
 def test_what_is_unknown_is_refused_by_name() -> None:
     with pytest.raises(CastError, match="unknown runtime 'tvm'; expected onnxruntime, reference"):
         cast_as(1.0, "float", "tvm")
