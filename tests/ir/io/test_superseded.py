@@ -332,6 +332,10 @@ def test_data_is_linked_beside_a_link_to_the_model(tmp_path: Path) -> None:
         links = {file.name for file in snapshot.iterdir()} - {"c.onnx"}
         assert links == {file.name for file in blobs.iterdir()} - {"0123"}
         assert all((snapshot / name).is_symlink() for name in links)
+    for name in links:
+        (snapshot / name).unlink()
+    assert main(["optimize", str(source), "-o", str(snapshot / "c.onnx"), "--external-data", "new.bin"]) == 0
+    assert all(file.exists() for file in snapshot.iterdir())  # no link to data that is gone
 
 
 def test_links_in_a_cycle_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
