@@ -261,7 +261,8 @@ def test_text_is_neither_counted_nor_shared(monkeypatch: pytest.MonkeyPatch) -> 
     before = {value.name: value.const_value for value in model.graph.initializers.values()}
     after = {value.name: value.const_value for value in saving.reloaded(model).graph.initializers.values()}
     assert after["w"] is before["w"]
-    assert before["s"] is not after["s"] is not None
+    assert after["s"] is not None
+    assert after["s"] is not before["s"]
     assert after["s"].numpy().tolist() == [b"a", b"b"]
     monkeypatch.setattr(saving, "_INLINE_LIMIT", 13)
     with pytest.raises(ModelError, match=r"^g: the model has 14 bytes of weights"):
