@@ -192,7 +192,7 @@ def _values_in(nodes: Survey) -> list[onnx_ir.Value]:
     """Return the inputs and initializers of all scopes, one that is both twice, and the results of all nodes."""
     values = [value for node in nodes.nodes for value in node.outputs]
     for scope in (*nodes.roots, *nodes.holders):
-        values += [value for value in scope.inputs if value.name]
+        values += [*scope.inputs]
         if isinstance(scope, onnx_ir.Graph):
             values += scope.initializers.values()
     return values

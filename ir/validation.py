@@ -398,9 +398,9 @@ _NESTED = (onnx_ir.SequenceType, onnx_ir.OptionalType)
 
 def _require_nested(node: onnx_ir.Node, value: onnx_ir.Value, around: _Around) -> None:
     """Refuse a sequence or an optional value that a node declares where its operator makes a tensor."""
-    if node.domain in QONNX_DOMAINS or node.op_identifier() in around.functions:
+    if node.op_identifier() in around.functions:
         return
-    form = _form(node.domain, node.op_type, opset_of(around.imports, node.domain) or 0)
+    form = _form(node.domain, node.op_type, _version(around.imports, node.domain))
     index = value.index() or 0
     if form is not None and index < len(form.tensors) and form.tensors[index]:
         kind = "a sequence" if isinstance(value.type, onnx_ir.SequenceType) else "an optional value"

@@ -336,15 +336,14 @@ def _in_folder(tensor: ExternalTensor, folder: Path) -> onnx_ir.TensorProtocol:
     return external_tensor(tensor, _location(file, folder), tensor.offset or 0, tensor.name)
 
 
-def _inlined(tensor: onnx_ir.TensorProtocol) -> onnx_ir.TensorProtocol:
+def _inlined(tensor: ExternalTensor) -> onnx_ir.TensorProtocol:
     """Return a tensor in a data file as one in memory."""
-    data = opened(tensor).tobytes() if is_external(tensor) else tensor.tobytes()
     proto = onnx.TensorProto(
         name=tensor.name,
         doc_string=tensor.doc_string,
         dims=tensor.shape.numpy(),
         data_type=int(tensor.dtype),
-        raw_data=data,
+        raw_data=opened(tensor).tobytes(),
     )
     tensor_proto = onnx_ir.serde.TensorProtoTensor(proto)
     tensor_proto.metadata_props.update(tensor.metadata_props)
@@ -449,7 +448,7 @@ def _link_beside(folder: Path, model: Path, gone: Iterable[Path]) -> None:
     if folder == model.parent:
         return
     files = data_files_of(model)
-    links = {file: folder / file.relative_to(model.parent) for file in (*files, *gone) if model.parent in file.parents}
+    links = {file: folder / file.relative_to(model.parent) for file in (*files, *gone)}
     with suppress(OSError):
         for file, link in links.items():
             if file not in files and link.is_symlink() and Path(os.path.realpath(link)) == file:

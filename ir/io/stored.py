@@ -135,7 +135,7 @@ class StoredTensor(onnx_ir.ExternalTensor):
             stored.offset,
             stored.length,
             dtype or stored.dtype,
-            shape=shape or stored.shape,
+            shape=stored.shape if shape is None else shape,
             name=stored.name,
             doc_string=stored.doc_string,
             metadata_props=dict(stored.metadata_props),
@@ -171,7 +171,7 @@ class FileTensor(onnx_ir.LazyTensor):
         shape: onnx_ir.Shape | None = None,
     ) -> None:
         texts: dict[str, Any] = {"name": stored.name, "doc_string": stored.doc_string}
-        shape = shape or onnx_ir.Shape(stored.shape.numpy())
+        shape = onnx_ir.Shape(stored.shape.numpy()) if shape is None else shape
         super().__init__(self._view, dtype or stored.dtype, shape, **texts, metadata_props=dict(stored.metadata_props))
         self.range = range
 
@@ -197,7 +197,6 @@ def relabelled(
     Returns:
         A tensor of as many bytes; None if they are not in a file.
     """
-    shape = onnx_ir.Shape(tensor.shape.numpy()) if shape is None else shape
     if isinstance(tensor, onnx_ir.ExternalTensor):
         stored = opened(tensor)
         return StoredTensor(stored, stored.range.file, dtype, shape)
@@ -277,9 +276,7 @@ def data_path(model: Path, location: str) -> Path | None:
     A model that is a symbolic link, as in the caches of model hubs, has two folders: that of the link and that of the
     file. Data is searched for in both, in that order, and links between them are allowed.
     """
-    folders = [model.parent]
-    if model.is_symlink():
-        folders.append(Path(os.path.realpath(model)).parent)
+    folders = [model.parent, Path(os.path.realpath(model)).parent]
     roots = [Path(os.path.realpath(folder)) for folder in folders]
     holding = next((folder for folder in folders if os.path.lexists(folder / location)), folders[0])
     return inside(holding, location, allowed=roots)

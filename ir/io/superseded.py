@@ -109,5 +109,5 @@ def _neighbours(file: Path, folder: Path) -> Iterator[Path]:
         inside = parent.is_relative_to(folder)
         for entry in os.scandir(parent):
             path = Path(entry.path)
-            if path != file and not entry.is_dir() and (inside or is_model_name(path)):
+            if not entry.is_dir() and (inside or is_model_name(path)):
                 yield path

@@ -17,7 +17,7 @@ from castsmith.ir.ops.attributes import MisfitError, int_of, ints_of
 from castsmith.ir.ops.moves import Move, Way
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.ops.table import operators, traits_of
-from castsmith.numerics.symbols import UNKNOWN, Element, Poly, Unknown, low_of, product, quotient
+from castsmith.numerics.symbols import UNKNOWN, Element, Unknown, low_of, product, quotient
 from castsmith.numerics.types import MOST_DIMENSIONS, fits_array
 
 Dims = tuple[Element, ...]
@@ -236,7 +236,7 @@ def _target(target: Element, own: Element, *, allow_zero: bool) -> Element:
     if target == 0 and not allow_zero:
         return own
     # A symbol that is 0 means the dimension of the input, which must then be 0 too.
-    as_own = isinstance(own, Poly) and isinstance(quotient(target, own), int)
+    as_own = isinstance(quotient(target, own), int)
     return target if allow_zero or low > 0 or as_own else UNKNOWN
 
 

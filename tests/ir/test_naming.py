@@ -87,6 +87,11 @@ def test_ports_of_the_main_graph_keep_their_names() -> None:
     assert settle_names(model)
     assert [value.name for value in model.graph.inputs] == ["c", "x"]
     assert inner.name not in ("x", "a")
+    inner.name = "y"
+    assert has_clashes(model)
+    assert settle_names(model)
+    assert [value.name for value in model.graph.outputs] == ["y"]
+    assert inner.name == "y_1"
     model.graph.outputs[0].name = "x"
     with pytest.raises(ModelError, match="two inputs or outputs have the name 'x'"):
         settle_names(model)
@@ -163,6 +168,9 @@ def test_places_for_constants() -> None:
     model.ir_version = 4
     assert Namer(model).takes_initializers(model.graph)
     assert function.graph.name == "d.f"
+    function.graph.name = "own"
+    Namer(model)
+    assert function.graph.name == "own"
 
 
 def test_a_graph_takes_constants_of_types_that_its_constant_lacks() -> None:
@@ -193,3 +201,19 @@ def test_names_of_initializers_are_in_use_though_nothing_reads_them() -> None:
         tensor = onnx_ir.tensor([1.0], name=name)
         scope.register_initializer(onnx_ir.Value(name=name, const_value=tensor))
         assert Namer(model).fresh(name) == f"{name}_1"
+
+
+@pytest.mark.parametrize(
+    ("name", "names"),
+    [("a", ["a_1", "q"]), ("x", ["x_1", "q"]), ("q", ["q", "q_1"]), ("b", ["b", "q"]), ("w", ["w", "q"])],
+)
+def test_an_initializer_of_a_branch_is_renamed_if_it_hides_what_is_read(name: str, names: list[str]) -> None:
+    """It comes before the results of its graph, of which one that has its name is renamed."""
+    model = parsed(IF.replace("a = Abs (x)", "b = Neg (x) a = Abs (b)").replace("p = Add (q, q)", "p = Add (q, x)"))
+    scope = next(graph for _, graph in held_graphs(model.graph) if graph.name == "e")
+    held = onnx_ir.Value(name=name, const_value=onnx_ir.tensor([1.0, 2.0], name=name))
+    scope.register_initializer(held)
+    assert settle_names(model) is (names != [name, "q"])
+    assert [held.name, scope[0].outputs[0].name] == names
+    assert [*scope.initializers] == names[:1]
+    assert not has_clashes(model)

@@ -87,6 +87,7 @@ NODES: list[tuple[int, str, str]] = [
     (21, SCAN.format("s, t, u", "s", "", 1, "x, x, x"),
      "the body of Scan has 3 inputs and 1 outputs, expected 3 inputs, at least 1 of them scanned, and 2 outputs"),
     (7, SCAN.format("s, t", "s", "", 1, "x, x"), "opset 7 has no Scan"),
+    *((21, f"l = {domain}.{name} (x)", "") for domain in (Q, "odd") for name in ("Scan", "If", "Loop")),
 ]  # fmt: skip
 
 
@@ -130,6 +131,8 @@ KINDS: list[tuple[int, str, set[str]]] = [
     (21, 'l = Concat <axis = "a"> (x)', set()),
     (21, 'l = LpPool <kernel_shape = [1], p = 1.0, ceil_mode = "a"> (x)', set()),
     (1, "l = Cast <to = 1> (x)", {"other-opset"}),
+    (1, "l, m = Tile (x, n, n)", {"surplus", "results"}),  # later opsets take two inputs
+    (21, f"l, m = {Q}.Trunc (x)", set()),
 ]
 
 
@@ -163,6 +166,41 @@ def test_opsets_that_are_known() -> None:
             with pytest.raises(OpsetError) as raised:
                 require_known_opset(model)
             assert str(raised.value) == told
+
+
+SEQUENCES: list[tuple[dict[str, int], str, list[str]]] = [
+    ({"": 21}, "l = Neg (x)", ["'l' is declared a sequence, but Neg makes a tensor"]),
+    ({"": 21}, "l = Identity (x)", []),
+    ({"": 13}, "l = Identity (x)", ["'l' is declared a sequence, but Identity makes a tensor"]),  # since opset 14
+    ({"ai.onnx": 13}, "l = Identity (x)", ["'l' is declared a sequence, but Identity makes a tensor"]),
+    ({}, "l = Identity (x)", []),  # the newest opset
+    ({"": 21}, "l = f.two (x, x)", []),
+    ({"": 21, Q: 1}, f"l = {Q}.Trunc (x)", []),  # without schema
+    ({"": 21}, "m, l = Split <num_outputs = 2> (x)", []),  # past those that the schema names
+    ({"": 21}, "l, m = SplitToSequence (x)", ["SplitToSequence has 2 outputs, expected 1"]),
+    ({"": 21}, "m, l = Neg (x)", ["Neg has 2 outputs, expected 1"]),
+    ({"": 21}, "m, l = Dropout (x)", ["'l' is declared a sequence, but Dropout makes a tensor"]),
+]
+
+
+@pytest.mark.parametrize(("imports", "node", "faults"), SEQUENCES)
+def test_a_result_that_is_declared_a_sequence(imports: dict[str, int], node: str, faults: list[str]) -> None:
+    model = model_of(21, node)
+    model.graph.opset_imports.clear()
+    model.graph.opset_imports.update(imports)
+    model.graph.outputs[0].type = onnx_ir.SequenceType(onnx_ir.TensorType(onnx_ir.DataType.FLOAT))
+    flaws = list[Flaw]()
+    require_sound(model, "m", flaws=flaws)
+    assert [flaw.text for flaw in flaws] == faults
+
+
+def test_a_function_of_the_name_of_an_operator_may_give_a_sequence() -> None:
+    model = model_of(21, "l = Neg (x)")
+    model.graph.outputs[0].type = onnx_ir.OptionalType(onnx_ir.TensorType(onnx_ir.DataType.FLOAT))
+    with pytest.raises(ModelError, match=r"'l' is declared an optional value, but Neg makes a tensor\.$"):
+        require_sound(model, "m")
+    model.functions["", "Neg", ""] = next(iter(model.functions.values()))
+    require_sound(model, "m")
 
 
 def test_the_order_of_nodes() -> None:

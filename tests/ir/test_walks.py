@@ -30,6 +30,7 @@ from castsmith.ir.walks import (
     put_tensor,
     sources_first,
     tensor_places,
+    tensors_in,
 )
 from castsmith.numerics.errors import InternalError
 
@@ -135,6 +136,16 @@ def test_tensors_are_found_and_replaced_in_each_place() -> None:
     assert [float(tensor.numpy()[0]) for tensor in all_tensors(model)] == [10, 11, 12, 13, 14]
     assert node_of(model, "y").attributes["one"].doc_string == "kept"
     assert [float(tensor.numpy().ravel()[0]) for tensor in all_tensors(parsed())] == [1, 3, 5, 1]
+
+
+def test_what_holds_no_tensor_gives_none() -> None:
+    model = parsed()
+    model.graph.initializers["w"].const_value = None  # as of a model whose weights are not there
+    assert [float(tensor.numpy().ravel()[0]) for tensor in all_tensors(model)] == [3, 5, 1]
+    for kind in (onnx_ir.AttributeType.TENSOR, onnx_ir.AttributeType.TENSORS):
+        assert not tensors_in(onnx_ir.Attr("value", kind, None))
+        assert not tensors_in(onnx_ir.RefAttr("value", "other", kind))
+    assert not tensors_in(onnx_ir.AttrInt64("value", 1))
 
 
 def test_parameters_are_bound_and_omitted_ones_go() -> None:

@@ -16,6 +16,7 @@ from onnx import TensorProto, helper
 
 import castsmith
 from castsmith.ir.errors import ModelError
+from castsmith.ir.io.carried import CarriedType, carry_training, restore_types, type_proto_text
 from castsmith.ir.io.loading import from_proto, read_proto
 from castsmith.ir.io.protos import to_proto
 from castsmith.verification.diff.models import diff
@@ -158,6 +159,40 @@ def test_types_as_text() -> None:
     carried = {repr(from_proto(model_with(MAP)).graph.inputs[0].type) for _ in range(2)}
     assert carried == {"CarriedType(map(int64, float))"}
     assert len({hash(from_proto(model_with(MAP)).graph.inputs[0].type) for _ in range(2)}) == 1
+
+
+def test_types_that_no_name_fits() -> None:
+    for number, text in ((1, "float"), (0, "?"), (999, "?"), (-1, "?")):
+        assert type_proto_text(helper.make_tensor_type_proto(number, None)) == text
+        assert type_proto_text(helper.make_sparse_tensor_type_proto(number, None)) == f"sparse_tensor({text})"
+    carried = from_proto(model_with(MAP)).graph.inputs[0].type
+    assert isinstance(carried, CarriedType)
+    assert carried == CarriedType(carried.denotation or "")
+    for other in (onnx_ir.TensorType(onnx_ir.DataType.UNDEFINED, denotation=carried.denotation), None, 3):
+        assert not carried.__eq__(other)
+    assert carried != CarriedType("other")
+
+
+def test_a_map_stays_one_though_an_element_type_was_declared() -> None:
+    model = from_proto(model_with(MAP))
+    written = onnx_ir.to_proto(model)
+    for value in (*written.graph.input, *written.graph.output):
+        value.type.tensor_type.elem_type = TensorProto.FLOAT
+    restore_types(written)
+    assert [value.type for value in (written.graph.input[0], *written.graph.output)] == [MAP] * 3
+
+
+def test_training_information_with_weights_in_data_files_is_refused() -> None:
+    proto = trained()
+    tensor = proto.training_info[0].algorithm.initializer[0]
+    tensor.ClearField("float_data")
+    tensor.ClearField("raw_data")
+    tensor.data_location = TensorProto.EXTERNAL
+    tensor.external_data.add(key="location", value="r.bin")
+    with pytest.raises(
+        ModelError, match=r"g: training_info keeps the tensor 'r' in a data file, expected in the model\.$"
+    ):
+        carry_training(onnx_ir.from_proto(base()), proto)
 
 
 def test_training_information_is_not_left_behind(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import os
 import sys
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import onnx
@@ -224,3 +224,63 @@ def test_a_link_in_the_place_of_the_lock_is_not_followed(tmp_path: Path, monkeyp
     with pytest.raises(ModelError, match=r"or delete .*\.m\.onnx\.lock if there is none"):
         castsmith.save(model_of(1), tmp_path / "m.onnx")
     assert (tmp_path / "other").read_text() == "somebody else's"
+
+
+def test_a_free_name_is_not_that_of_the_model(tmp_path: Path) -> None:
+    from castsmith.ir.io.files import free_name
+
+    wanted = tmp_path / "m.data"
+    for model, name in (("m.onnx", "m.data"), ("m.data", "m.data.1"), ("M.Data", "m.data.1")):
+        assert free_name(wanted, tmp_path / model) == tmp_path / name
+    wanted.touch()
+    (tmp_path / "m.data.1").symlink_to("nowhere")
+    assert free_name(wanted, tmp_path / "m.data.2") == tmp_path / "m.data.3"
+
+
+def test_a_lock_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from castsmith.ir.io import files
+
+    path, tries = tmp_path / "m.onnx", list[Path]()
+    take = files._try_lock  # pyright: ignore[reportPrivateUsage]
+
+    def third_time(file: Path) -> IO[bytes] | None:
+        tries.append(file)
+        return take(file) if len(tries) == 3 else None
+
+    monkeypatch.setattr(files, "_PAUSE", 0)
+    monkeypatch.setattr(files, "_try_lock", third_time)
+    with files.locked(path):
+        assert tries == [tmp_path / ".m.onnx.lock"] * 3 == [*tmp_path.iterdir()] * 3
+    assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+def test_a_lock_of_another_is_left_if_it_cannot_be_looked_at(
+    is_new: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from castsmith.ir.io import files
+
+    def fail(*_: object) -> bool:
+        raise OSError(5, "Input/output error")
+
+    lock = tmp_path / ".m.onnx.lock"
+    if not is_new:
+        lock.touch()
+    monkeypatch.setattr(files, "_has_name", fail)
+    with pytest.raises(OSError, match="Input/output error"), files.locked(tmp_path / "m.onnx"):
+        pass
+    assert lock.exists() is not is_new
+
+
+def test_a_lock_where_the_system_has_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file is the lock; one that can be deleted is of a process that is gone."""
+    from castsmith.ir.io import files
+
+    monkeypatch.setattr(files, "fcntl", None)
+    lock = tmp_path / ".m.onnx.lock"
+    lock.touch()
+    assert files._try_lock(lock) is None  # pyright: ignore[reportPrivateUsage]
+    assert not lock.exists()
+    with files.locked(tmp_path / "m.onnx"):
+        assert lock.exists()
+    assert not lock.exists()

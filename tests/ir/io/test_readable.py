@@ -22,6 +22,7 @@ from castsmith.ir.errors import ModelError
 from castsmith.ir.io import readable
 from castsmith.ir.io.loading import as_model, from_bytes, from_proto, load_structure, read_proto
 from castsmith.ir.io.readable import require_readable, type_of_attribute
+from castsmith.ir.records import Flaw, Site
 
 _TEXT = """<ir_version: 10, opset_import: ["" : 21, "f" : 1]> g (float[2] x) => (float[2] y) <float[2] w = {1, 2}>
     { a = Add (x, w) [n] y = f.h <k = 2> (a) }
@@ -154,6 +155,12 @@ _CASES: dict[str, tuple[Callable[[onnx.ModelProto], Any], str]] = {
                 f"{_W} is a segment of a tensor, which is not supported: store it as a whole."),
     "input twice": (lambda m: m.graph.input.append(m.graph.input[0]),
                     "graph 'g': two inputs have the name 'x', and only one of them could be kept."),
+    "second input twice": (lambda m: m.graph.input.extend([onnx.ValueInfoProto(name="z")] * 2),
+                           "graph 'g': two inputs have the name 'z', and only one of them could be kept."),
+    "metadata of a node with attributes": (
+        lambda m: (attribute(0, name="t", i=1, type=AttributeProto.INT)(m),
+                   attribute(0, name="u", i=1, type=AttributeProto.INT)(m), twice(m.graph.node[0])),
+        "graph 'g': a (Add): two entries of metadata have the key 'k', and only one of them could be kept."),
     "input without a name": (lambda m: m.graph.input.add(), "graph 'g' has an input without a name."),
     "initializer without a name": (lambda m: m.graph.initializer[0].ClearField("name"),
                                    "graph 'g' has an initializer without a name."),
@@ -217,6 +224,87 @@ def test_a_survey_notes_what_the_reader_needs() -> None:
     assert type_of_attribute(untyped) == AttributeProto.INT
     untyped.f = 1.0
     assert type_of_attribute(untyped) is None
+
+
+def test_which_parts_need_a_second_look() -> None:
+    model = proto()
+    model.functions[0].node.append(model.functions[0].node[0])
+    model.graph.node.append(model.graph.node[0])
+    assert require_readable(model).repeats == "graph 'g': two nodes give the value 'a': rename one of them."
+    model = proto()
+    for _ in range(2):
+        model.graph.node.append(onnx.helper.make_node("Dropout", ["x"], [f"d{len(model.graph.node)}", ""]))
+    assert require_readable(model).repeats == ""
+    model.graph.initializer.append(model.graph.initializer[0])
+    assert require_readable(model).repeats == "graph 'g': two initializers have one name: rename one."
+    model = proto()
+    inner = onnx.GraphProto(name="b", initializer=[model.graph.initializer[0]] * 2)
+    attribute(0, name="t", type=AttributeProto.GRAPH, g=inner)(model)
+    with pytest.raises(ModelError, match=r"^graph 'b': two initializers have the name 'w', and only one"):
+        require_readable(model)
+
+
+def test_the_types_that_are_read() -> None:
+    """Not those in others, nor in training information."""
+    model = proto()
+    sequence = onnx.helper.make_sequence_type_proto(onnx.helper.make_sequence_type_proto(model.graph.input[0].type))
+    model.graph.value_info.add(name="a", type=sequence)
+    attribute(0, name="t", type=AttributeProto.TYPE_PROTO, tp=sequence)(model)
+    model.training_info.add().initialization.CopyFrom(model.graph)
+    types = require_readable(model).types
+    assert len(types) == 4
+    assert types.count(sequence) == 2
+
+
+def test_nodes_that_spell_out_the_standard_domain() -> None:
+    model = proto()
+    assert require_readable(model).written == {}
+    model.graph.node[0].domain = "ai.onnx"
+    assert require_readable(model).written == {"spelled-domain": "a node of domain ai.onnx: Add"}
+    for holder in ("function", "branch"):
+        model = proto()
+        if holder == "function":
+            model.functions[0].node[0].domain = "ai.onnx"
+        else:
+            node = onnx.helper.make_node("Neg", ["x"], ["q"], domain="ai.onnx")
+            attribute(0, name="t", type=AttributeProto.GRAPH, g=onnx.GraphProto(name="b", node=[node]))(model)
+        assert require_readable(model).written == dict.fromkeys(
+            ("spelled-domain", "spelled-domain-inside"), "a node of domain ai.onnx: Neg"
+        )
+
+
+def test_where_a_flaw_is() -> None:
+    cases: list[tuple[Callable[[onnx.ModelProto], Any], Site]] = [
+        (lambda m: m.graph, Site("g")),
+        (lambda m: m.graph.node[1], Site("g", "n", "h", "y")),
+        (lambda m: m.functions[0], Site("h")),
+        (lambda m: m.functions[0].node[0], Site("h", "", "Neg", "q")),
+        (lambda m: m.graph.input[0], Site("g")),
+    ]
+    for place, site in cases:
+        model, flaws = proto(), list[Flaw]()
+        part = place(model)
+        if isinstance(part, onnx.ValueInfoProto):
+            part.type.tensor_type.elem_type = 99
+        else:
+            twice(part)
+        with pytest.raises(ModelError):
+            require_readable(model, flaws)
+        assert [flaw.site for flaw in flaws] == [site]
+
+
+def test_device_configurations_name_their_tensors() -> None:
+    model = proto()
+    model.ir_version = 11
+    configuration = model.graph.node[0].device_configurations.add(configuration_id="c")
+    require_readable(model)
+    spec = configuration.sharding_spec.add(tensor_name="a")
+    require_readable(model)
+    spec.ClearField("tensor_name")
+    with pytest.raises(
+        ModelError, match=r"^graph 'g': a \(Add\): a device configuration names no configuration, or no"
+    ):
+        require_readable(model)
 
 
 def test_models_without_what_gives_them_meaning() -> None:

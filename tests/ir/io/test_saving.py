@@ -224,6 +224,116 @@ def test_the_bytes_of_a_model_are_a_model_everywhere(tmp_path: Path) -> None:
         castsmith.check(b"hello")
 
 
+def weights_of(**sizes: int) -> onnx_ir.Model:
+    """A model with weights of so many bytes."""
+    weights = [numpy_helper.from_array(np.arange(size).astype(np.uint8), name) for name, size in sizes.items()]
+    nodes = [helper.make_node("Identity", [name], [f"{name}_out"]) for name in sizes]
+    outputs = [helper.make_tensor_value_info(node.output[0], TensorProto.UINT8, [None]) for node in nodes]
+    graph = helper.make_graph(nodes, "g", [], outputs, weights)
+    opsets = [helper.make_opsetid("", 21)]
+    return onnx_ir.from_proto(helper.make_model(graph, opset_imports=opsets, ir_version=10))
+
+
+def places_of(path: Path) -> dict[str, dict[str, str]]:
+    """Where the initializers of the file are; nothing for those in it."""
+    graph = onnx.load(path, load_external_data=False).graph
+    return {tensor.name: {entry.key: entry.value for entry in tensor.external_data} for tensor in graph.initializer}
+
+
+@pytest.mark.parametrize("name", ["g", ""])
+def test_a_model_in_memory_is_called_by_its_name(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    called = name or "the model"
+    model = weights_of(w=100)
+    model.graph.name = name
+    monkeypatch.setattr(saving, "_INLINE_LIMIT", 99)
+    with pytest.raises(ModelError, match=f"^{called}: the model has 100 bytes of weights, more than the 2 GiB of an"):
+        saving.whole_proto(model)
+    model.graph[0].resize_inputs(2)
+    with pytest.raises(ModelError, match=rf"^{called}: .*Identity has 2 inputs, expected 1"):
+        saving.reloaded(model)
+
+
+def test_text_is_neither_counted_nor_shared(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = onnx_ir.from_proto(everything())
+    monkeypatch.setattr(saving, "_LARGE", 1)
+    monkeypatch.setattr(saving, "_INLINE_LIMIT", 14)  # w 8, k 4, weights 2
+    assert list(saving.whole_proto(model).graph.initializer[0].string_data) == [b"a", b"b"]
+    before = {value.name: value.const_value for value in model.graph.initializers.values()}
+    after = {value.name: value.const_value for value in saving.reloaded(model).graph.initializers.values()}
+    assert after["w"] is before["w"]
+    assert after["s"] is not None
+    assert after["s"] is not before["s"]
+    assert after["s"].numpy().tolist() == [b"a", b"b"]
+    monkeypatch.setattr(saving, "_INLINE_LIMIT", 13)
+    with pytest.raises(ModelError, match=r"^g: the model has 14 bytes of weights"):
+        saving.whole_proto(model)
+
+
+def test_weights_in_data_files_do_not_count_for_the_size_of_the_model_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    castsmith.save(weights_of(w=8000, v=900), tmp_path / "a.onnx", external_data="a.data")
+    model = castsmith.load(tmp_path / "a.onnx")
+    held = onnx_ir.Value(name="u", const_value=onnx_ir.tensor(np.zeros(2000, np.uint8), name="u"))
+    model.graph.register_initializer(held)
+    for limit, moved in ((2900, {"w"}), (2899, {"w", "u"})):
+        monkeypatch.setattr(saving, "_INLINE_LIMIT", limit)
+        castsmith.save(model, tmp_path / "b.onnx")
+        assert {name for name, place in places_of(tmp_path / "b.onnx").items() if place} == moved
+        for file in ("b.onnx", "b.onnx.data"):
+            (tmp_path / file).unlink()
+
+
+def test_a_referenced_weight_keeps_its_place(tmp_path: Path) -> None:
+    """As the model names it where that leads to the file, through a link too."""
+    (tmp_path / "in").mkdir()
+    castsmith.save(weights_of(w=8000, v=2000), tmp_path / "in" / "a.onnx", external_data="a.data")
+    before = places_of(tmp_path / "in" / "a.onnx")
+    assert len({place["offset"] for place in before.values()}) == 2
+    castsmith.save(castsmith.load(tmp_path / "in" / "a.onnx"), tmp_path / "b.onnx", reference_data=True)
+    after = places_of(tmp_path / "b.onnx")
+    assert {place["location"] for place in after.values()} == {"in/a.data"}
+    assert [place["offset"] for place in after.values()] == [place["offset"] for place in before.values()]
+    (tmp_path / "in" / "link.data").symlink_to("a.data")
+    proto = onnx.load(tmp_path / "in" / "a.onnx", load_external_data=False)
+    for tensor in proto.graph.initializer:
+        tensor.external_data[0].value = "link.data"
+    (tmp_path / "in" / "l.onnx").write_bytes(proto.SerializeToString())
+    castsmith.save(castsmith.load(tmp_path / "in" / "l.onnx"), tmp_path / "in" / "m.onnx", reference_data=True)
+    assert {place["location"] for place in places_of(tmp_path / "in" / "m.onnx").values()} == {"link.data"}
+
+
+def test_a_data_file_that_was_replaced_is_not_referenced(tmp_path: Path) -> None:
+    path, data = tmp_path / "a.onnx", tmp_path / "a.data"
+    castsmith.save(weights_of(w=8000), path, external_data="a.data")
+    model, content = castsmith.load(path), data.read_bytes()
+    (tmp_path / "new").write_bytes(bytes(8000))
+    (tmp_path / "new").replace(data)
+    castsmith.save(model, tmp_path / "b.onnx", reference_data=True)
+    assert places_of(tmp_path / "b.onnx")["w"]["location"] == "b.onnx.data"
+    assert (tmp_path / "b.onnx.data").read_bytes() == content
+
+
+def test_the_name_of_a_data_file_is_text(tmp_path: Path) -> None:
+    wrong: Any = 3
+    for name in (wrong, ""):
+        with pytest.raises(castsmith.CastsmithError, match="external"):
+            castsmith.save(weights_of(w=10), tmp_path / "m.onnx", external_data=name)
+    assert not [*tmp_path.iterdir()]
+
+
+def test_tensors_in_attributes_keep_their_names(tmp_path: Path) -> None:
+    tensor = numpy_helper.from_array(np.zeros(2000, np.uint8), "own name")
+    node = helper.make_node("Constant", [], ["y"], value=tensor)
+    graph = helper.make_graph([node], "g", [], [helper.make_tensor_value_info("y", TensorProto.UINT8, [2000])])
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    onnx.save(proto, tmp_path / "a.onnx", save_as_external_data=True, convert_attribute=True, size_threshold=0)
+    castsmith.save(castsmith.load(tmp_path / "a.onnx"), tmp_path / "b.onnx")
+    (saved,) = onnx.load(tmp_path / "b.onnx", load_external_data=False).graph.node
+    assert saved.attribute[0].t.name == "own name"
+    assert saved.attribute[0].t.data_location == TensorProto.EXTERNAL
+
+
 @pytest.mark.parametrize("wrong", [3, None, bytearray(b"model.onnx"), []])
 def test_a_model_or_path_of_another_type_is_said(tmp_path: Path, wrong: Any) -> None:
     with pytest.raises(castsmith.ArgumentTypeError, match="a model must be"):

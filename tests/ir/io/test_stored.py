@@ -17,7 +17,7 @@ import castsmith
 from castsmith.ir.errors import ModelError
 from castsmith.ir.io import loading, saving, stored
 from castsmith.ir.io.saving import write_to
-from castsmith.ir.io.stored import DataFile, Range, StoredTensor
+from castsmith.ir.io.stored import DataFile, FileTensor, Range, StoredTensor, opened, range_of, relabelled
 
 _DATA = bytes(range(256)) * 8
 
@@ -173,6 +173,68 @@ def test_names_that_clash_are_settled_in_a_copy(tmp_path: Path) -> None:
     castsmith.save(model, tmp_path / "m.onnx")
     onnx.checker.check_model(str(tmp_path / "m.onnx"))
     assert [node.outputs[0].name for node in model.graph][:2] == ["same", "same"]
+
+
+FLOAT = onnx_ir.DataType.FLOAT
+
+
+@pytest.mark.parametrize(
+    ("location", "offset", "length", "dtype", "fault"),
+    [
+        ("w.bin", None, None, FLOAT, ""),
+        ("w.bin", 4, 16, FLOAT, ""),
+        ("w.bin", 5, None, FLOAT, "needs 16 bytes at offset 5 of 'w.bin', which has only 20."),
+        ("w.bin", -1, None, FLOAT, "needs 16 bytes at offset -1 of 'w.bin', which has only 20."),
+        ("w.bin", 0, 12, FLOAT, "needs 16 bytes for its shape, but its entry says 12."),
+        ("w.bin", 0, 0, FLOAT, "needs 16 bytes for its shape, but its entry says 0."),
+        ("w.bin", 0, None, onnx_ir.DataType.STRING, "keeps strings in a data file, which ONNX does not allow."),
+        ("absent", 0, None, FLOAT, "keeps its data in 'absent', which is missing."),
+        ("../w.bin", 0, None, FLOAT, "keeps its data in '../w.bin', which is outside the model's folder."),
+    ],
+)
+def test_a_tensor_of_onnx_ir_is_checked_when_it_is_read(
+    location: str, offset: int | None, length: int | None, dtype: onnx_ir.DataType, fault: str, tmp_path: Path
+) -> None:
+    (tmp_path / "w.bin").write_bytes(_DATA[:20])
+    shape = onnx_ir.Shape([4])
+    tensor = onnx_ir.ExternalTensor(location, offset, length, dtype, shape=shape, name="w", base_dir=tmp_path)
+    if fault:
+        with pytest.raises(ModelError) as raised:
+            range_of(tensor)
+        assert str(raised.value) == f"tensor 'w' {fault}"
+        return
+    place = range_of(tensor)
+    assert place is not None
+    assert (place.offset, place.length, bytes(place.bytes)) == (offset or 0, 16, _DATA[offset or 0 :][:16])
+    assert range_of(onnx_ir.tensor([1.0])) is None
+
+
+def test_a_tensor_that_knows_no_folder_may_be_anywhere(tmp_path: Path) -> None:
+    path = tmp_path.resolve() / "w.bin"
+    path.write_bytes(_DATA[:20])
+    for location in (f"{path}", os.path.relpath(path)):
+        tensor = onnx_ir.ExternalTensor(location, 4, 16, FLOAT, shape=onnx_ir.Shape([4]), name="w")
+        assert opened(tensor).tobytes() == _DATA[4:20]
+
+
+def test_bytes_in_a_file_as_another_type_and_shape(tmp_path: Path) -> None:
+    path = tmp_path.resolve() / "w.bin"
+    path.write_bytes(_DATA[:20])
+    place, half = Range(DataFile(path), 4, 4), onnx_ir.DataType.FLOAT16
+    for before in ([1], [], [1, 1]):
+        shape = onnx_ir.Shape(before)
+        outside = onnx_ir.ExternalTensor("w.bin", 4, 4, FLOAT, shape=shape, name="w", doc_string="d", base_dir=tmp_path)
+        for tensor in (outside, opened(outside), FileTensor(place, onnx_ir.Tensor(np.zeros(before, "f4"), name="w"))):
+            kept = relabelled(tensor, onnx_ir.DataType.INT32)
+            assert kept is not None
+            assert (kept.dtype, kept.shape.numpy(), kept.name) == (onnx_ir.DataType.INT32, tuple(before), "w")
+            assert kept.tobytes() == _DATA[4:8]
+            for dtype, after in ((FLOAT, []), (FLOAT, [1]), (half, [2]), (half, [1, 2, 1])):
+                other = relabelled(tensor, dtype, onnx_ir.Shape(after))
+                assert other is not None
+                assert (other.dtype, other.shape.numpy(), other.numpy().shape) == (dtype, tuple(after), tuple(after))
+                assert (other.tobytes(), other.numpy().tobytes()) == (_DATA[4:8], _DATA[4:8])
+    assert relabelled(onnx_ir.tensor([1.0]), half, onnx_ir.Shape([2])) is None
 
 
 def test_a_location_is_below_the_folder_and_no_path_of_its_own(tmp_path: Path) -> None:

@@ -78,6 +78,35 @@ def test_pieces_and_rows(dtype: DataType, shape: list[int], tmp_path: Path) -> N
     assert (made.name, made.dtype, made.shape.numpy()) == ("made", DataType.FLOAT, tuple(shape))
 
 
+def test_a_computed_tensor_is_computed_in_pieces() -> None:
+    sizes = list[int]()
+
+    def convert(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        sizes.append(array.size)
+        return array.astype(np.float32)
+
+    made = computed(tensor_of(DataType.INT8, [5, 8]), DataType.FLOAT, convert, "made")
+    for read in (pieces, rows):
+        assert len(list(read(made))) == 5
+    write_tensor(made, io.BytesIO())
+    assert sizes == [8] * 15
+
+
+def test_what_was_read_some_arrays_ago_is_released(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """But not what threads may still use; at the end all of it."""
+    released = list[tuple[int, int]]()
+
+    def release(_: DataFile, offset: int, length: int) -> None:
+        released.append((offset, length))
+
+    monkeypatch.setattr(DataFile, "release", release)
+    monkeypatch.setattr(streaming, "_IN_USE", 2)
+    stored = in_file(tensor_of(DataType.INT8, [5, 8]), tmp_path)
+    counts = [len(released) for _ in pieces(stored)]
+    assert counts == [0, 0, 0, 1, 2]
+    assert released == [(8 + start, 8) for start in range(0, 40, 8)]
+
+
 def test_elements_in_a_file_that_are_not_aligned(tmp_path: Path) -> None:
     tensor = tensor_of(DataType.FLOAT, [4, 8])
     for piece in (cut := list(pieces(in_file(tensor, tmp_path, shift=3)))):

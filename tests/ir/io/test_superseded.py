@@ -270,6 +270,48 @@ def test_old_data_is_kept_where_too_much_is_to_be_searched(
     assert old.exists() is not searched
 
 
+@pytest.mark.parametrize(
+    ("case", "goes"),
+    [("alone", True), ("hard link", False), ("link", False), ("named by a link", False), ("not ASCII", False)],
+)
+def test_data_with_another_name_is_kept(case: str, goes: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def is_model_name(_: Path) -> bool:
+        return False
+
+    monkeypatch.setattr(superseded, "is_model_name", is_model_name)  # in folders above, which are not the test's
+    folder, other = tmp_path.resolve() / "in", tmp_path.resolve() / "other"
+    folder.mkdir()
+    data = folder / ("\xe4.data" if case == "not ASCII" else "m.data")
+    other.write_bytes(b"data")
+    if case == "link":
+        data.symlink_to(other)
+    elif case == "hard link":
+        os.link(other, data)
+    else:
+        data.write_bytes(b"data")
+    if case == "named by a link":
+        (folder / "alias").symlink_to(data)
+    assert superseded.drop({data}, folder / "m.onnx", data) == ({data} if goes else set())
+    assert os.path.lexists(data) is not goes
+
+
+def test_which_files_hold_data_of_a_model(tmp_path: Path) -> None:
+    """Those in its folder that are there; not the model itself."""
+    path = tmp_path.resolve() / "in" / "m.onnx"
+    (path.parent / "folder").mkdir(parents=True)
+    for file in ("in/w.bin", "out.bin"):
+        (tmp_path / file).touch()
+    proto = onnx.ModelProto(ir_version=10)
+    for location in ("w.bin", "./w.bin", "absent", "folder", "../out.bin", "m.onnx"):
+        tensor = proto.graph.initializer.add(data_location=TensorProto.EXTERNAL)
+        tensor.external_data.add(key="location", value=location)
+    proto.graph.initializer.add().external_data.add(key="location", value="folder/not external")
+    path.write_bytes(proto.SerializeToString())
+    assert superseded.data_files_of(path) == {path.parent / "w.bin"}
+    path.write_bytes(b"\xff")
+    assert superseded.data_files_of(path) == superseded.data_files_of(tmp_path / "absent") == set()
+
+
 def test_weights_stay_in_the_data_file_of_the_model_saved_over(tmp_path: Path) -> None:
     path = exported(tmp_path)
     data = tmp_path / "a.onnx.data"
@@ -332,6 +374,10 @@ def test_data_is_linked_beside_a_link_to_the_model(tmp_path: Path) -> None:
         links = {file.name for file in snapshot.iterdir()} - {"c.onnx"}
         assert links == {file.name for file in blobs.iterdir()} - {"0123"}
         assert all((snapshot / name).is_symlink() for name in links)
+    for name in links:
+        (snapshot / name).unlink()
+    assert main(["optimize", str(source), "-o", str(snapshot / "c.onnx"), "--external-data", "new.bin"]) == 0
+    assert all(file.exists() for file in snapshot.iterdir())  # no link to data that is gone
 
 
 def test_links_in_a_cycle_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -100,6 +100,8 @@ def test_operands_of_trunc() -> None:
     for version, inputs, names in ((1, 5, [*first, "out_bitwidth"]), (2, 6, [*first, "out_scale", "out_bitwidth"])):
         node = node_of("Trunc", inputs)
         assert list(trunc_operands(node, version).items()) == list(zip(names, node.inputs, strict=True))
+        node.replace_input_with(2, None)
+        assert [*trunc_operands(node, version)] == [name for name in names if name != "zero_point"]
 
 
 def test_flags_and_their_defaults() -> None:

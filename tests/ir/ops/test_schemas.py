@@ -23,6 +23,11 @@ from castsmith.ir.ops.schemas import (
     first_opset_with,
     groups_for,
     input_types,
+    is_function,
+    op_formals,
+    op_key,
+    opset_of,
+    since_version,
     where_defined,
 )
 from castsmith.ir.ops.table import GIVES_BOOL, RUNS_GRAPHS, traits_of
@@ -152,6 +157,27 @@ def test_the_inputs_that_share_a_type(
 def test_an_input_beyond_those_of_the_operator_has_no_parameter() -> None:
     assert [formal and formal.variable for formal in actual_inputs(("", "Add", 13), 3)] == ["T", "T", None]
     assert [formal and formal.variable for formal in actual_inputs(("", "Sum", 13), 3)] == ["T", "T", "T"]
+
+
+def test_operators_of_both_names_of_the_standard_domain_and_of_others() -> None:
+    for domain, op_type, opset, inputs in (
+        ("", "Add", 13, 2), ("ai.onnx", "Add", 13, 2), ("ai.onnx", "Clip", 10, 1), ("ai.onnx", "Clip", 11, 3),
+        ("com.microsoft", "QuickGelu", 1, 1), ("com.microsoft", "Add", 1, None), ("ai.onnx.ml", "Scaler", 1, 1),
+        ("ai.onnx.ml", "Add", 1, None), ("", "QuickGelu", 21, None), ("", "Gelu", 19, None), ("", "Gelu", 20, 1),
+    ):  # fmt: skip
+        found = op_formals(domain, op_type, opset)
+        assert (None if found is None else len(found[0])) == inputs, (domain, op_type, opset)
+        key = op_key(onnx_ir.Node(domain, op_type, []), {domain: opset})
+        assert key == (None if inputs is None else (domain.removesuffix("ai.onnx"), op_type, opset))
+        assert op_key(onnx_ir.Node(domain, op_type, []), {"other": opset}) is None
+    assert [opset_of(imports, domain) for imports in ({"": 3}, {"ai.onnx": 4}, {"": 3, "ai.onnx": 4}, {"d": 5})
+            for domain in ("", "ai.onnx", "d")] == [3, 3, None, 4, 4, None, 3, 3, None, None, None, 5]  # fmt: skip
+    assert [since_version("Clip", opset) for opset in (5, 6, 10, 11, 12)] == [1, 6, 6, 11, 12]
+    assert [since_version("Gelu", opset) for opset in (19, 20, 21)] == [None, 20, 20]
+    assert [is_function("", name, opset) for name, opset in (("Gelu", 19), ("Gelu", 20), ("Add", 20))] == [
+        *(False, True, False)
+    ]
+    assert is_function("", "SoftmaxCrossEntropyLoss", 13)  # by its attributes and inputs
 
 
 def test_the_types_of_an_input_are_those_of_its_parameter() -> None:
