@@ -11,7 +11,16 @@ import onnx_ir
 import pytest
 
 from castsmith.verification.evaluate import engines, limits
-from castsmith.verification.evaluate.engines import CrashError, Engine, EngineError, adds_up, alone
+from castsmith.verification.evaluate.engines import (
+    CrashError,
+    Engine,
+    EngineError,
+    _gathered,  # pyright: ignore[reportPrivateUsage]
+    _placed,  # pyright: ignore[reportPrivateUsage]
+    adds_up,
+    alone,
+    is_half,
+)
 from castsmith.verification.evaluate.limits import Budget, LimitError, seconds_for
 
 X = np.ones((2, 3), np.float32)
@@ -270,3 +279,68 @@ def test_what_adds_up_many_elements() -> None:
     for name in (*SUMS, *NO_SUMS):
         op_type, _, domain = name.partition(" of ")
         assert adds_up(onnx_ir.node(op_type, [], domain=domain)) == (name in SUMS), name
+
+
+TABLE = np.arange(6, dtype=np.float32).reshape(2, 3)
+
+
+@pytest.mark.parametrize(
+    ("axis", "index", "expected"),
+    [
+        (0, [[1, 0, 1]], [[3, 1, 5]]), (None, [[1, 0, 1]], [[3, 1, 5]]), (1, [[2], [0]], [[2], [3]]),
+        (-1, [[-1], [0]], [[2], [3]]), (-2, [[1, 0, 1]], [[3, 1, 5]]),
+        # these are for the engine to refuse
+        (2, [[0], [0]], None), (-3, [[0], [0]], None), (0, [0, 1, 0], None), (0, [[1, 0]], None), (1, [[1]], None),
+        (0, None, None),
+    ],
+)  # fmt: skip
+def test_elements_that_are_gathered(axis: int | None, index: Any, expected: Any) -> None:
+    node = onnx_ir.node("GatherElements", [], {} if axis is None else {"axis": axis})
+    found = _gathered(node, [TABLE, None if index is None else np.array(index)])
+    assert (None if found is None else found.tolist()) == expected
+    assert _gathered(node, [None, np.array([[0]])]) is None
+    other = onnx_ir.node("GatherElements", [], domain="com.microsoft")
+    assert _gathered(other, [TABLE, np.array([[0, 0, 0]])]) is None
+
+
+@pytest.mark.parametrize("index", [[[2, 0, 0]], [[-3, 0, 0]], [[0.0, 0.0, 0.0]]])
+def test_indices_that_are_not_gathered(index: Any) -> None:
+    with pytest.raises(EngineError, match="not one of the 2 elements along its axis"):
+        _gathered(onnx_ir.node("GatherElements", []), [TABLE, np.array(index)])
+
+
+@pytest.mark.parametrize(
+    ("domain", "imports", "expected"),
+    [
+        ("", {"": 21}, {"": 21}), ("", {}, {}), ("", {"f": 2}, {"f": 2}), ("f", {"": 21}, {"": 21, "f": 1}),
+        ("f", {"": 21, "f": 3}, {"": 21, "f": 3}),
+    ],
+)  # fmt: skip
+def test_the_domain_of_a_node_is_imported(domain: str, imports: dict[str, int], expected: dict[str, int]) -> None:
+    """One that the model does not import, in its version 1."""
+    model = alone(onnx_ir.node("Add", [], domain=domain), [], imports)
+    assert {each.domain: each.version for each in model.opset_import} == expected
+    assert len(model.opset_import) == len(expected)
+
+
+@pytest.mark.parametrize("result", [[X], (X,), {"a": X}])
+def test_a_result_that_is_no_array(result: Any) -> None:
+    with pytest.raises(EngineError, match="its result is a sequence or a map"):
+        _placed(onnx_ir.node("Add", []), [result])
+
+
+def test_results_are_placed_where_they_are_named() -> None:
+    node = onnx_ir.node("Split", [], outputs=[onnx_ir.Value(name=name) for name in ("", "a", "", "b")])
+    assert [array.size for array in _placed(node, [X, X[:1]])] == [0, 6, 0, 3]
+
+
+def test_which_operands_are_half() -> None:
+    half = np.ones(1, np.float16)
+    for operands, expected in (
+        ([half], True),
+        ([half, X], True),
+        ([X, half], False),
+        ([None, half], False),
+        ([], False),
+    ):
+        assert is_half(operands) is expected

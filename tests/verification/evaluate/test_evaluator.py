@@ -415,3 +415,7 @@ def test_values_of_the_model_do_not_count_as_released() -> None:
     evaluator = Evaluator(model, PromotionRules(), Engine("reference"), Budget(20, memory=1))
     with pytest.raises(LimitError, match="a quarter of 1 MiB"):
         evaluator.run({"x": np.zeros(15_000, np.float32)})
+    chain = "a = Neg (x) b = Neg (a) c = Neg (b) d = Neg (c) y = Neg (d)"
+    released = Evaluator(parsed(f"g (float[15000] x) => (y) {{ {chain} }}"), PromotionRules(), Engine("reference"))
+    released.budget = Budget(20, memory=1)
+    assert list(released.run({"x": np.zeros(15_000, np.float32)})) == ["y"]
