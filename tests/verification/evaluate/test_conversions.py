@@ -160,6 +160,8 @@ def test_what_is_no_conversion() -> None:
     for domain, op_type, operands in (("f", "Cast", [x]), ("", "Cast", []), ("", "Cast", [None]), ("", "BitCast", [x])):
         node = onnx_ir.node(op_type, [None] * len(operands), {"to": 6}, domain=domain)
         assert convert(node, operands, {"": 21, "f": 1}) is None
+    foreign = onnx_ir.node("DequantizeLinear", [None] * 2, domain="com.microsoft")
+    assert convert(foreign, [np.ones(1, np.int8), np.array(2, np.float32)], {"": 21, "com.microsoft": 1}) is None
     moved = convert(onnx_ir.node("Cast", [None], {"to": 6}), [x], {"": 21})
     assert moved is not None
     assert (moved.array.dtype, moved.array.tolist()) == (np.int32, [1])

@@ -24,6 +24,7 @@ from castsmith.verification.inputs.witnesses import (
     _ordered,  # pyright: ignore[reportPrivateUsage]
     _parts,  # pyright: ignore[reportPrivateUsage]
     _texts,  # pyright: ignore[reportPrivateUsage]
+    _turns,  # pyright: ignore[reportPrivateUsage]
     differing,
     neighbours,
     witnesses,
@@ -295,3 +296,25 @@ def test_each_part_of_a_function_comes_once() -> None:
     whole = TERMS.term("Mul", [twice, twice], {"@": 14}, (1, ()))
     assert len(list(_parts(whole))) == 3
     assert {*_parts(whole)} == {source, twice, whole}
+
+
+def test_texts_are_ordered_by_length_and_not_by_number() -> None:
+    ours, theirs = (
+        function(DataType.STRING, chain, (True, "up"))
+        for chain in ((DataType.DOUBLE,), (DataType.FLOAT, DataType.DOUBLE))
+    )
+    fed = witnesses(TERMS, ours, theirs, DataType.STRING)
+    assert fed is not None
+    assert [*map(len, fed)] == sorted(map(len, fed))
+    sizes = [abs(float(text)) for text in fed]
+    assert sizes != sorted(sizes)
+
+
+def test_the_numbers_at_which_a_comparison_turns() -> None:
+    source, three = source_of_type(TERMS, 1), TERMS.constant(np.array(3, np.float32), 1)
+    near = {3.0, float(np.nextafter(np.float32(3), 0)), float(np.nextafter(np.float32(3), 4))}
+    for args in ([source, three], [three, source]):
+        ((operand, numbers, key),) = _turns(TERMS.term("Less", args, {"@": 13}, (9, ())))
+        assert (operand, {*numbers.tolist()}, key) == (source, near, three)
+    assert list(_turns(TERMS.term("Less", [source, source], {"@": 13}, (9, ())))) == []
+    assert list(_turns(TERMS.term("Add", [source, three], {"@": 13}, (1, ())))) == []
