@@ -131,7 +131,7 @@ def _stand_in(dtype: DataType, supported: Set[DataType], declared: DataType | No
     holding = [candidate for candidate in supported if embeds(dtype, candidate)]
     if declared in holding:
         return declared
-    signed = element_type(dtype).signed or dtype is DataType.BOOL
+    signed = dtype is DataType.BOOL  # what holds negative numbers is signed anyway
     rows = [(element_type(o).kind, element_type(o).bits, element_type(o).signed != signed, int(o)) for o in holding]
     return holding[rows.index(min(rows))] if holding else None
 

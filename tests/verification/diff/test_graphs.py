@@ -14,8 +14,18 @@ import onnx_ir
 import pytest
 
 import castsmith
-from castsmith.verification.diff.graphs import attribute_changes
-from castsmith.verification.diff.keys import Keys
+from castsmith.verification.diff.graphs import (
+    _name_text,  # pyright: ignore[reportPrivateUsage]
+    _source,  # pyright: ignore[reportPrivateUsage]
+    _source_changes,  # pyright: ignore[reportPrivateUsage]
+    attribute_changes,
+    unused_constant_changes,
+)
+from castsmith.verification.diff.keys import (
+    Keys,
+    _input_key,  # pyright: ignore[reportPrivateUsage]
+    attribute_key,
+)
 from castsmith.verification.diff.models import rewrites_between
 from castsmith.verification.diff.tensors import tensor_difference
 
@@ -568,3 +578,74 @@ def test_changes_of_a_pass_without_records() -> None:
     newer.graph.opset_imports[""] = 22
     (whole,) = rewrites_between(models[0], newer, "p")
     assert (str(whole.site), whole.reason.split()[0]) == ("g", "opset")
+
+
+def test_where_a_value_comes_from() -> None:
+    body = "c = Constant <value_float = 1.0> () y = Add (x, w)"
+    model = onnx_ir.from_proto(parsed(f"g (float[2] x) => (float[2] y) <float[2] w = {{1, 2}}> {{ {body} }}"))
+    constant, node = model.graph
+    x, w = node.inputs
+    assert x is not None
+    assert w is not None
+    assert [*map(_source, (x, w, constant.outputs[0], node.outputs[0]))] == ["input", "constant", "constant", "Add"]
+    assert [_name_text(value) for value in (x, None, onnx_ir.Value(name=None))] == ["x", "none", "(unnamed)"]
+
+
+def test_an_operand_that_is_left_out_on_one_side() -> None:
+    matching: Any = None
+    value = onnx_ir.Value(name="v")
+    pairs = [(None, None), (None, value), (value, None)]
+    found = [[(c.before, c.after) for c in _source_changes(matching, x, y, "g", "input 1")] for x, y in pairs]
+    assert found == [[], [("none", "v")], [("v", "none")]]
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "count"), [(1, 1, 0), (1, 2, 1), (None, 1, 0), (1, None, 0), (None, None, 0)]
+)
+def test_unused_constants_without_content(left: float | None, right: float | None, count: int) -> None:
+    """One that a malformed model declares without a tensor is not compared."""
+
+    def scope(number: float | None) -> onnx_ir.Graph:
+        made = onnx_ir.Graph([], [], nodes=[], name="g")
+        content = None if number is None else onnx_ir.tensor([number], name="p")
+        made.initializers["p"] = onnx_ir.Value(name="p", const_value=content)
+        return made
+
+    assert len(list(unused_constant_changes(scope(left), scope(right), "g"))) == count
+
+
+_CONTENTS: list[Any] = [
+    tensor(1, 2), tensor(1, 4), [tensor(1), tensor(2)], [tensor(1), tensor(4)], [tensor(1)], graph("r = Neg (x)"),
+    graph("r = Abs (x)"), [graph("r = Neg (x)")], [graph("r = Neg (x)"), graph("r = Neg (x)")], [graph("r = Abs (x)")],
+]  # fmt: skip
+
+
+def test_keys_of_attributes_are_those_of_their_contents() -> None:
+    """Also of tensors and graphs, which are other objects in each model."""
+
+    def key(value: Any, keys: Keys) -> Any:
+        outer, read = onnx_ir.Value(name="x"), onnx_ir.serde.deserialize_attribute(attribute(value))
+        for inner in (
+            read.as_graphs() if read.type.name == "GRAPHS" else [read.as_graph()] if read.type.name == "GRAPH" else []
+        ):
+            inner[0].replace_input_with(0, outer)
+        return attribute_key(read, keys, {outer: 7})
+
+    keys = Keys()
+    first, again = ([key(value, keys) for value in _CONTENTS] for _ in range(2))
+    assert first == again
+    assert len(set(first)) == len(_CONTENTS)
+    for one, other in ((tensor(1, 2), tensor(1, 2, name="u")), ([tensor(1)], [tensor(1, name="u")])):
+        assert key(one, keys) == key(other, keys)  # names of tensors are no contents
+    long = [tensor(*(float(n == at) for n in range(5000)), name="t") for at in (2000, 3000)]
+    assert key(long[0], keys) != key(long[1], keys)
+    assert key(long[:1], keys) != key(long[1:], keys)
+
+
+def test_keys_of_values_that_a_malformed_model_does_not_define() -> None:
+    keys = Keys()
+    p, again, q = (onnx_ir.Value(name=name) for name in "ppq")
+    found = [_input_key(value, keys, {}) for value in (p, again, q)]
+    assert found[0] == found[1] != found[2]
+    assert _input_key(None, keys, {}) not in found
+    assert _input_key(p, keys, {p: 99}) == 99

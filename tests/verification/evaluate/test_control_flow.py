@@ -39,6 +39,35 @@ def test_a_loop_keeps_what_each_turn_leaves_undefined() -> None:
     assert undefined(LOOP, "int8[4] y, int8[N] z", n=NUMBERS, m=np.array(0)) == []
 
 
+@pytest.mark.parametrize(("place", "marks"), [(0, []), (1, []), (2, [F, T, F, T])])
+def test_members_of_a_sequence_keep_what_they_leave_undefined(place: int, marks: list[bool]) -> None:
+    """The third operand of SequenceInsert is a place, that of SequenceConstruct a member."""
+    body = f"i = Constant <value_int = {place}> () q = SequenceConstruct (n, n, u) y = SequenceAt (q, i)"
+    assert undefined(body, n=NUMBERS) == marks
+
+
+def test_an_empty_optional_of_an_undefined_condition() -> None:
+    body = """i = Constant <value_int = 1> () e = Gather (u, i) k = Cast <to = 9> (e)
+        o = If (k) <then_branch = t () => (a) { a = Optional <type = int8> () },
+        else_branch = f () => (b) { b = Optional <type = int8> () }> y = OptionalHasElement (o)"""
+    assert undefined(body, "bool y") == []
+
+
+def test_a_state_of_text_is_kept() -> None:
+    text = f"""{HEAD} g (int64 m, string x) => (string y) {{ t = Constant <value = bool {{1}}> ()
+        y = Loop (m, t, x) <body = b (int64 i, bool k, string a) => (bool ko, string r) {{
+        ko = Identity (k) r = StringConcat (a, a) }}> }}"""
+    found = run(onnx_ir.from_proto(onnx.parser.parse_model(text)), {"m": np.array(2), "x": np.array("a", object)})
+    assert found["y"].array.tolist() == "aaaa"
+
+
+def test_a_split_along_another_axis() -> None:
+    text = f"""{HEAD} g (float[2, 3] x) => (float[2, N] y) {{ i = Constant <value_int = 1> ()
+        p = Constant <value_ints = [1, 2]> () q = SplitToSequence <axis = 1> (x, p) y = SequenceAt (q, i) }}"""
+    found = run(onnx_ir.from_proto(onnx.parser.parse_model(text)), {"x": np.array([[1, 2, 3], [4, 5, 6]], np.float32)})
+    assert found["y"].array.tolist() == [[2, 3], [5, 6]]
+
+
 SCAN = """{head} g (float[2] s, float[3,2] x) => (float[2] y, float[3,2] z) {{
   y, z = Scan <num_scan_inputs = 1{more}, body = b (float[2] a, float[N] e) => (float[2] r, float[2] q) {{
     t = ReduceSum <keepdims = 0> (e) r = Add (a, t) q = Identity (r) }}> (s, x) }}"""
@@ -207,6 +236,10 @@ def test_each_scanned_input_and_output_has_its_own_entry() -> None:
          " w = Identity (x) }>", "Loop has a state without an initial value, which is not supported."),
         ("e = Optional <type = float> () y = OptionalGetElement (missing)",
          "OptionalGetElement gets an empty optional."),
+        ("p = Constant <value_ints = [1, 2]> () q = SplitToSequence (x, p) y = ConcatFromSequence <axis = 0> (q)",
+         "SplitToSequence cannot split 2 elements into [1, 2]."),
+        ("p = Constant <value_int = 0> () q = SplitToSequence (x, p) y = ConcatFromSequence <axis = 0> (q)",
+         "SplitToSequence cannot split 2 elements into 0."),
     ],
 )  # fmt: skip
 def test_what_is_refused(body: str, text: str) -> None:

@@ -18,7 +18,13 @@ from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.verification.evaluate.control_flow import (
     _OF_SEQUENCES as OF_SEQUENCES,  # pyright: ignore[reportPrivateUsage]
 )
-from castsmith.verification.evaluate.conversions import Content, Tensor
+from castsmith.verification.evaluate.conversions import (
+    Content,
+    Tensor,
+    _by_trial,  # pyright: ignore[reportPrivateUsage]
+    convert,
+    spread,
+)
 from castsmith.verification.evaluate.engines import Engine, EngineError
 from castsmith.verification.evaluate.evaluator import Evaluator
 from tests.sampling import check_all
@@ -146,3 +152,56 @@ def test_what_may_differ_is_marked() -> None:
 
 def test_each_operator_is_among_them() -> None:
     assert {*OF_SEQUENCES, "Where", "If", "Loop", "Scan", "SequenceMap"} <= {*BODIES}
+
+
+def test_what_is_no_conversion() -> None:
+    """An operator of another domain, one without an operand, and BitCast before it was defined."""
+    x = np.ones(1, np.float32)
+    for domain, op_type, operands in (("f", "Cast", [x]), ("", "Cast", []), ("", "Cast", [None]), ("", "BitCast", [x])):
+        node = onnx_ir.node(op_type, [None] * len(operands), {"to": 6}, domain=domain)
+        assert convert(node, operands, {"": 21, "f": 1}) is None
+    foreign = onnx_ir.node("DequantizeLinear", [None] * 2, domain="com.microsoft")
+    assert convert(foreign, [np.ones(1, np.int8), np.array(2, np.float32)], {"": 21, "com.microsoft": 1}) is None
+    moved = convert(onnx_ir.node("Cast", [None], {"to": 6}), [x], {"": 21})
+    assert moved is not None
+    assert (moved.array.dtype, moved.array.tolist()) == (np.int32, [1])
+
+
+def test_marks_spread_by_element_in_the_standard_alone() -> None:
+    """Of an operator of another domain, trials tell; where all is defined, nothing is tried."""
+    ran = list[int]()
+
+    def run(_operands: Any) -> list[Any]:
+        ran.append(1)
+        return [np.zeros(2, np.float32)]
+
+    x, marked = np.zeros(2, np.float32), np.array([True, False])
+    for domain, mask, expected, trials in (
+        ("", marked, [[True, False]], 0),
+        ("f", marked, [None], 3),
+        ("f", None, [None], 0),
+        ("", None, [None], 0),
+    ):
+        ran.clear()
+        node = onnx_ir.node("Neg", [None], domain=domain)
+        masks = spread(node, [Tensor(x, mask)], [x], run)
+        assert ([None if each is None else each.tolist() for each in masks], len(ran)) == (expected, trials)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "expected"),
+    [("float32", ["0.0", "1.0", "nan"]), ("int8", ["0", "1", "2"]), ("object", ["0.0", "1.0", "nan"])],
+)
+def test_what_stands_for_undefined_elements(dtype: str, expected: list[str]) -> None:
+    """NaN, zero and one, in the type of the operand: a text is a text, and an integer has no NaN."""
+    x = np.array(["7", "7"], object) if dtype == "object" else np.full(2, 7, dtype)
+    fed = list[Any]()
+
+    def run(operands: Any) -> list[Any]:
+        fed.append(operands[0].tolist())
+        return [x]
+
+    _by_trial([x, None], [np.array([False, True]), None], [x], run)
+    assert {type(b) for _, b in fed} == {type(x.tolist()[0])}
+    assert sorted(str(b) for _, b in fed) == expected
+    assert {str(float(a)) for a, _ in fed} == {"7.0"}

@@ -5,13 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import onnx
 import onnx_ir
 import pytest
 
 from castsmith.verification.evaluate import engines, limits
-from castsmith.verification.evaluate.engines import CrashError, Engine, EngineError, adds_up, alone
+from castsmith.verification.evaluate.engines import (
+    CrashError,
+    Engine,
+    EngineError,
+    _gathered,  # pyright: ignore[reportPrivateUsage]
+    _placed,  # pyright: ignore[reportPrivateUsage]
+    adds_up,
+    alone,
+    is_half,
+)
 from castsmith.verification.evaluate.limits import Budget, LimitError, seconds_for
 
 X = np.ones((2, 3), np.float32)
@@ -31,6 +41,7 @@ class Script:
         self.steps = {name.replace("_", " "): list(each) for name, each in steps.items()}
         self.made: list[tuple[str, onnx.ModelProto, list[str]]] = []
         self.calls: list[str] = []
+        self.fed: list[list[str]] = []
 
     def does(self, kind: str, what: str) -> None:
         self.calls.append(f"{kind} {what}")
@@ -55,6 +66,7 @@ def script(monkeypatch: pytest.MonkeyPatch) -> Script:
             made.does(self.kind, "ready")
 
         def run(self, feeds: Mapping[str, Any], *_seconds: float) -> list[Any]:
+            made.fed.append(sorted(feeds))
             made.does(self.kind, "run")
             return [sum(feeds.values())]
 
@@ -89,6 +101,11 @@ def test_constants_are_given_once(script: Script) -> None:
     node.outputs[0].name = "y"
     assert Engine("onnxruntime").run(node, [X, X], IMPORTS)[0].tolist() == X.tolist()
     assert script.made[0][2] == ["i1"]
+    for engine in (Engine("openvino"), Engine("onnxruntime", half_inside=lambda _: True)):
+        script.fed.clear()
+        node.op_type = "ReduceSum"
+        engine.run(node, [X.astype(np.float16), np.array([1])], IMPORTS)
+        assert script.fed == [["i0"], ["i0"]], engine.name  # once to try, and once
 
 
 def test_the_model_of_one_node(script: Script) -> None:
@@ -175,8 +192,6 @@ def test_errors(script: Script, steps: dict[str, Any], kind: type[EngineError], 
 
 
 def test_types_that_no_session_takes(script: Script) -> None:
-    import ml_dtypes
-
     engine = Engine("onnxruntime")
     engine.run(node_of(), [X.astype(ml_dtypes.bfloat16)], IMPORTS)
     assert script.calls == ["reference ready", "reference run"]
@@ -270,3 +285,86 @@ def test_what_adds_up_many_elements() -> None:
     for name in (*SUMS, *NO_SUMS):
         op_type, _, domain = name.partition(" of ")
         assert adds_up(onnx_ir.node(op_type, [], domain=domain)) == (name in SUMS), name
+
+
+TABLE = np.arange(6, dtype=np.float32).reshape(2, 3)
+
+
+@pytest.mark.parametrize(
+    ("axis", "index", "expected"),
+    [
+        (0, [[1, 0, 1]], [[3, 1, 5]]), (None, [[1, 0, 1]], [[3, 1, 5]]), (1, [[2], [0]], [[2], [3]]),
+        (-1, [[-1], [0]], [[2], [3]]), (-2, [[1, 0, 1]], [[3, 1, 5]]),
+        # these are for the engine to refuse
+        (2, [[0], [0]], None), (-3, [[0], [0]], None), (0, [0, 1, 0], None), (0, [[1, 0]], None), (1, [[1]], None),
+        (1, [0, 1], None),
+        (0, None, None),
+    ],
+)  # fmt: skip
+def test_elements_that_are_gathered(axis: int | None, index: Any, expected: Any) -> None:
+    node = onnx_ir.node("GatherElements", [], {} if axis is None else {"axis": axis})
+    found = _gathered(node, [TABLE, None if index is None else np.array(index)])
+    assert (None if found is None else found.tolist()) == expected
+    assert _gathered(node, [None, np.array([[0]])]) is None
+    other = onnx_ir.node("GatherElements", [], domain="com.microsoft")
+    assert _gathered(other, [TABLE, np.array([[0, 0, 0]])]) is None
+
+
+@pytest.mark.parametrize("index", [[[2, 0, 0]], [[-3, 0, 0]], [[0.0, 0.0, 0.0]]])
+def test_indices_that_are_not_gathered(index: Any) -> None:
+    with pytest.raises(EngineError, match="not one of the 2 elements along its axis"):
+        _gathered(onnx_ir.node("GatherElements", []), [TABLE, np.array(index)])
+
+
+@pytest.mark.parametrize("result", [[X], (X,), {"a": X}])
+def test_a_result_that_is_no_array(result: Any) -> None:
+    with pytest.raises(EngineError, match="its result is a sequence or a map"):
+        _placed(onnx_ir.node("Add", []), [result])
+
+
+def test_results_are_placed_where_they_are_named() -> None:
+    node = onnx_ir.node("Split", [], outputs=[onnx_ir.Value(name=name) for name in ("", "a", "", "b")])
+    assert [array.size for array in _placed(node, [X, X[:1]])] == [0, 6, 0, 3]
+
+
+def test_which_operands_are_half() -> None:
+    half = np.ones(1, np.float16)
+    for operands, expected in (
+        ([half], True),
+        ([half, X], True),
+        ([X, half], False),
+        ([None, half], False),
+        ([], False),
+    ):
+        assert is_half(operands) is expected
+
+
+def test_only_sums_of_half_are_left_to_an_engine_that_adds_up_in_half(script: Script) -> None:
+    for op_type, array, expected in (
+        ("ReduceSum", X.astype(np.float16), "reference"),
+        ("ReduceSum", X, "onnxruntime"),
+        ("Neg", X.astype(np.float16), "onnxruntime"),
+    ):
+        script.calls.clear()
+        Engine("onnxruntime", half_inside=lambda _: True).run(node_of(op_type), [array], IMPORTS)
+        assert script.calls[-1] == f"{expected} run"
+
+
+@pytest.mark.parametrize(
+    ("name", "array", "expected"),
+    [
+        ("onnxruntime", X, True), ("onnxruntime", X.astype(np.float64), True), ("onnxruntime", np.array([2**31]), True),
+        ("onnxruntime", X.astype(ml_dtypes.bfloat16), False), ("openvino", X, True),
+        ("openvino", X.astype(np.float64), False), ("openvino", np.array([2**31]), False), ("reference", X, False),
+        ("openvino", X.astype(ml_dtypes.bfloat16), False),
+    ],
+)  # fmt: skip
+def test_types_that_an_engine_takes(name: str, array: Any, expected: bool) -> None:
+    assert Engine(name)._takes([array, None]) is expected  # pyright: ignore[reportPrivateUsage]
+
+
+@pytest.mark.parametrize("domain", ["", "f"])
+def test_an_operator_that_no_engine_supports_is_named_with_its_domain(script: Script, domain: str) -> None:
+    script.steps = Script(onnxruntime_ready=[EngineError("no")], reference_ready=[EngineError("no")]).steps
+    with pytest.raises(EngineError, match=rf"no engine supports Neg of {domain or 'ai.onnx'} \(no\)"):
+        Engine("onnxruntime").run(node_of(domain=domain), [X], {"": 21, "f": 1})

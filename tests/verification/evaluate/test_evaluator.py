@@ -14,7 +14,8 @@ from castsmith.numerics.errors import present
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.verification.evaluate.conversions import Tensor
 from castsmith.verification.evaluate.engines import Engine, EngineError
-from castsmith.verification.evaluate.evaluator import Evaluator
+from castsmith.verification.evaluate.evaluator import Evaluator, _array, _stored  # pyright: ignore[reportPrivateUsage]
+from castsmith.verification.evaluate.limits import Budget, LimitError
 from tests.graphs.backend import array_of_case, node_cases
 
 PATTERN = (
@@ -126,6 +127,8 @@ SEQUENCES = {
     "q = SequenceConstruct (x, v, w) r = SequenceErase (q, one) y = SequenceAt (r, one)": "w",
     "q = SequenceConstruct (x, v, w) r = SequenceErase (q, last) y = SequenceAt (r, last)": "v",
     "q = SequenceEmpty () r = SequenceInsert (q, v) y = SequenceAt (r, last)": "v",
+    "q = SequenceConstruct (x, v) r = SequenceInsert (q, w, missing) y = SequenceAt (r, last)": "w",
+    "q = SequenceConstruct (x, v) r = SequenceErase (q, missing) y = SequenceAt (r, last)": "x",
 }
 
 
@@ -134,7 +137,10 @@ def test_places_in_sequences(body: str) -> None:
     text = f"""{HEAD} g (float[2] x, float[2] v, float[2] w) => (float[2] y) {{
         one = Constant <value_int = 1> () last = Constant <value_int = -1> () {body} }}"""
     feeds = {name: np.full(2, at, np.float32) for at, name in enumerate("xvw")}
-    found = run(onnx_ir.from_proto(onnx.parser.parse_model(text)), feeds)
+    proto = onnx.parser.parse_model(text)
+    for node in proto.graph.node:
+        node.input[:] = ["" if name == "missing" else name for name in node.input]
+    found = run(onnx_ir.from_proto(proto), feeds)
     assert found["y"].array.tolist() == feeds[SEQUENCES[body]].tolist()
 
 
@@ -250,6 +256,11 @@ def test_text_of_a_model_is_text(declared: str, body: str) -> None:
     assert found.array.tolist() == ["a", "\u00e9"]
 
 
+def test_text_that_is_already_decoded_is_text() -> None:
+    for texts in (["a", "\u00e9"], [b"a", "\u00e9".encode()]):
+        assert _array(onnx_ir.StringTensor(np.array(texts, object))).tolist() == ["a", "\u00e9"]
+
+
 def test_only_tensors_are_corrected() -> None:
     model = parsed(
         "g (float[2] x) => (float[2] y) { q = SequenceConstruct (x, x) y = SequenceAt (q, i) }".replace(
@@ -266,6 +277,11 @@ def test_only_tensors_are_corrected() -> None:
     y = Evaluator(model, PromotionRules(), Engine("reference")).run(feeds, correct=correct)["y"]
     assert isinstance(y, Tensor)
     assert (names, y.array.tolist()) == (["y"], [1, 1])
+    split = parsed("g (float[2] x) => (float[1] y) { other, y = Split <num_outputs = 2> (x) }")
+    split.graph[0].outputs[0].name = ""
+    names.clear()
+    Evaluator(split, PromotionRules(), Engine("reference")).run(feeds, correct=correct)
+    assert names == ["y"]  # a result without a name is not wanted
 
 
 @pytest.mark.parametrize(
@@ -334,3 +350,84 @@ def test_an_input_stands_for_the_default_that_a_model_stores_of_it() -> None:
             found = run(onnx_ir.from_proto(model), {**feeds, **more})["y"]
             assert isinstance(found, Tensor)
             assert found.array.tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("declared", "call", "expected"),
+    [
+        ("alpha", "", -0.01),  # the attribute is left out, and the operator has its own default
+        ("alpha", "<alpha = 0.5>", -0.5),
+        ("alpha: float = 0.25", "", -0.25),
+        ("alpha: float = 0.25", "<alpha = 0.5>", -0.5),
+    ],
+)
+def test_the_parameters_of_a_function(declared: str, call: str, expected: float) -> None:
+    function = f'<domain: "f", opset_import: ["" : 21]> h <{declared}> (a) => (p)'
+    text = f"g (float x) => (float y) {{ y = f.h {call} (x) }} {function}"
+    model = parsed(f"{text} {{ p = LeakyRelu <alpha: float = @alpha> (a) }}")
+    assert run(model, {"x": np.array(-1, np.float32)})["y"].array == np.float32(expected)
+
+
+def test_an_operator_is_promoted_by_the_schema_of_its_domain() -> None:
+    """Another domain may have an operator of the same name, of whose operands the standard says nothing."""
+    types = list[list[str]]()
+
+    class Noting(Engine):
+        def run(self, node: onnx_ir.Node, operands: Any, *_: Any, **__: Any) -> list[Any]:
+            assert node.op_type == "Add"
+            types.append([operand.dtype.name for operand in operands])
+            return [operands[0]]
+
+    rules = PromotionRules(promote_unsafe=True)
+    for domain in ("", "ai.onnx", "com.microsoft"):
+        model = parsed("g (float16 x, float z) => (y) { y = Add (x, z) }")
+        model.graph[0].domain = domain
+        Evaluator(model, rules, Noting("reference")).run({"x": np.array(2, np.float16), "z": np.array(2, np.float32)})
+    assert types == [["float32", "float32"], ["float32", "float32"], ["float16", "float32"]]
+
+
+def test_a_constant_is_not_run() -> None:
+    evaluator = Evaluator(
+        parsed("g () => (y) { y = Constant <value_float = 2.0> () }"), PromotionRules(), Engine("reference")
+    )
+    assert [content.array.tolist() for content in evaluator.run({}).values() if isinstance(content, Tensor)] == [2]
+    assert evaluator.engine.ran == {}
+
+
+E4M3 = np.zeros(2, ml_dtypes.float8_e4m3fn)
+AT = np.zeros(1, np.int64)
+
+
+@pytest.mark.parametrize(
+    ("operator", "operands", "expected"),
+    [
+        ("Identity", [E4M3], True), ("Slice", [E4M3, AT, AT], True), ("Gather", [E4M3, AT], True),
+        ("Concat", [E4M3, E4M3], True), ("Concat", [E4M3, None], True), ("Concat", [E4M3, AT], False),
+        ("Identity", [AT], False), ("Identity", [None], False), ("Identity", [], False), ("Neg", [E4M3], False),
+        ("f.Identity", [E4M3], False), ("Identity", [np.zeros(2, ml_dtypes.float8_e8m0fnu)], False),
+    ],
+)  # fmt: skip
+def test_what_only_moves_types_that_numpy_lacks(operator: str, operands: list[Any], expected: bool) -> None:
+    """Places and indices are no elements that are moved."""
+    domain, _, op_type = operator.rpartition(".")
+    stored = _stored(onnx_ir.node(op_type, [None] * len(operands), domain=domain), operands)
+    assert stored == (E4M3.dtype if expected else None)
+
+
+def test_values_of_the_model_do_not_count_as_released() -> None:
+    """Five arrays of 60 kB exceed a quarter of 1 MiB, after a weight is used for the last time."""
+    inits = onnx_ir.tensor(np.ones(15_000, np.float32), name="w")
+    model = parsed(
+        "g (float[15000] x, float[15000] w) => (y, z, t, s) { y = Add (x, w) z = Neg (x) t = Abs (x) s = Sign (x) }"
+    )
+    del model.graph.inputs[1]
+    weight = next(value for value in model.graph[0].inputs if value is not None and value.name == "w")
+    weight.const_value = inits
+    model.graph.register_initializer(weight)
+    evaluator = Evaluator(model, PromotionRules(), Engine("reference"), Budget(20, memory=1))
+    with pytest.raises(LimitError, match="a quarter of 1 MiB"):
+        evaluator.run({"x": np.zeros(15_000, np.float32)})
+    chain = "a = Neg (x) b = Neg (a) c = Neg (b) d = Neg (c) y = Neg (d)"
+    released = Evaluator(parsed(f"g (float[15000] x) => (y) {{ {chain} }}"), PromotionRules(), Engine("reference"))
+    released.budget = Budget(20, memory=1)
+    assert list(released.run({"x": np.zeros(15_000, np.float32)})) == ["y"]

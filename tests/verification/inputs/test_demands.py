@@ -10,8 +10,10 @@ import pytest
 
 import castsmith
 from castsmith.ir.io.loading import as_model
+from castsmith.verification.checker import Terms
 from castsmith.verification.evaluate.coverage import Coverage
-from castsmith.verification.inputs.demands import Demands, demands
+from castsmith.verification.inputs.demands import Demand, Demands, _operands, demands  # pyright: ignore[reportPrivateUsage]
+from castsmith.verification.prove.functions import source_of_type
 from castsmith.verification.prove.proof import prove
 
 _HEAD = '<ir_version: 10, opset_import: ["" : 21]> '
@@ -93,3 +95,28 @@ def test_operators_that_correspond(ours: str, theirs: str, count: int) -> None:
     text = "g (float[4] x, float[4] z, float[2] k, int64[1] n) => (float[N] y) {{ {} {} y = Neg (s) }}"
     rounded = text.format("h = Cast <to = 10> (x) b = Cast <to = 1> (h)", theirs)
     assert len(_demands(text.format("b = Identity (x)", ours), rounded)[0].all) == count
+
+
+TERMS = Terms(0)
+X, Z = (source_of_type(TERMS, dtype) for dtype in (1, 10))
+
+
+@pytest.mark.parametrize(
+    ("args", "axis", "expected"),
+    [
+        ([Z, X, None], 0, [(X, Z), (Z, X)]), ([X, None, Z], 0, [(X, X)]), ([X, Z], 0, []), ([X, Z, None], 1, []),
+    ],
+)  # fmt: skip
+def test_operands_that_correspond(args: list[Any], axis: int, expected: list[Any]) -> None:
+    """Those of terms of one operator, with as many operands and the same attributes."""
+    ours = TERMS.term("Concat", [X, Z, None], {"axis": 0}, (1, ()))
+    assert _operands(ours, TERMS.term("Concat", args, {"axis": axis}, (1, ()))) == expected
+    assert _operands(ours, TERMS.term("Stack", [X, Z, None], {"axis": 0}, (1, ()))) == []
+
+
+def test_elements_of_an_unknown_function_meet_every_demand() -> None:
+    unknown = TERMS.term("Unknown", [X], {}, (1, ()))
+    for theirs, met in ((unknown, True), (X, False)):
+        demand = Demand(TERMS, (X, X), ({X}, {X}), (X, theirs), np.ones(1, np.float32), nan_bits=False)
+        demand.note(np.ones(1, np.float32))
+        assert demand.met is met

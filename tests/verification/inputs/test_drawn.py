@@ -282,3 +282,54 @@ def test_a_shape_that_is_given_and_sizes_that_one_model_needs() -> None:
     model.graph.inputs[0].shape = None
     fed = Inputs([model], [Reach(model)], 0, dims={"x": (2, 3)}).make("finite", 1)["x"]
     assert np.asarray(fed).shape == (2, 3)
+
+
+def test_ordinary_numbers_are_not_all_rounded() -> None:
+    """Numbers that are compared with are fed if they are integers, to integers, in ordinary sets."""
+    inputs = maker("int64[64] x", output="int64[N] y")
+    inputs.needs["x"].wanted[2.5] = None
+    assert len({*np.asarray(inputs.make("ordinary", 1)["x"]).tolist()}) > 3
+
+
+@pytest.mark.parametrize(("shape", "expected"), [("", 9), ("2", [0, 1])])
+def test_a_position_without_dimensions_is_a_number(shape: str, expected: int | list[int]) -> None:
+    declared = f"int64[{shape}] position" if shape else "int64 position"
+    inputs = maker(declared, body="y = Identity (position)", output="int64 y")
+    inputs.needs["position"] = Needs(low=9, high=9) if not shape else Needs()
+    assert np.asarray(inputs.make("finite", 1)["position"]).tolist() == expected
+
+
+@pytest.mark.parametrize(("low", "high", "most"), [(-np.inf, 40, 16), (3, np.inf, 16), (0, 40, 40), (30, 40, 40)])
+def test_plain_integers_are_small_unless_bounded_on_both_sides(low: float, high: float, most: int) -> None:
+    inputs = maker("int64[999] x", output="int64[N] y")
+    inputs.needs["x"] = Needs(low=low, high=high)
+    fed = np.asarray(inputs.make("finite", 1)["x"])
+    assert (fed.min(), fed.max()) == (max(low, 0), most)
+
+
+def test_zero_is_left_out_of_divisors_alone() -> None:
+    """Integers that others are divided by are not 0; a float may be."""
+    for dtype, has_zero in (("int16", False), ("float16", True)):
+        inputs = maker(f"{dtype}[9999] x", output=f"{dtype}[N] y")
+        inputs.needs["x"].nonzero = True
+        fed = np.asarray(inputs.make("adversarial", 1)["x"])
+        assert (fed == 0).any() == has_zero
+
+
+def test_flags_of_an_input_of_one_element_alternate_by_its_place() -> None:
+    """So that two flags take all four combinations; more elements are drawn, and booleans of a mask start with ones."""
+    inputs = maker("bool x, bool[1] z", output="bool y")
+    fed = [inputs.make("finite", number) for number in range(4)]
+    assert [(bool(feeds["x"]), np.asarray(feeds["z"]).tolist()) for feeds in fed] == [
+        (False, [False]), (True, [False]), (False, [True]), (True, [True]),
+    ]  # fmt: skip
+    assert inputs._pool(inputs.values[0], onnx_ir.DataType.BOOL)[0].tolist() == [False, True]  # pyright: ignore[reportPrivateUsage]
+
+
+def test_sizes_that_a_model_needs_are_those_of_the_first_that_has_any() -> None:
+    one, other = model_of("int64[1] x", "y = ConstantOfShape (x)"), model_of("int64[4] x", "y = Pad (w, x)")
+    reaches = [Reach(one), Reach(one), Reach(other)]
+    reaches[1].needs["x"].sizes = (0, 4)
+    reaches[2].needs["x"].sizes = None
+    inputs = Inputs([one, one], reaches, 0)
+    assert inputs.needs["x"].sizes == (1, 4)

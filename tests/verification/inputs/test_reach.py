@@ -58,6 +58,7 @@ def test_numbers_that_decide_a_comparison(body: str, expected: list[float]) -> N
         ("q = QuantizeLinear (x, two, z) y = Cast <to = 9> (q)",
          [2 * step for step in (0.5, 1.5, 2.5, -0.5, -1.5, 3.0, 126.5, 127.5, 128.5, -128.5, 254.5, 255.5)]),
         ("q = QuantizeLinear (x, inf, z) y = Cast <to = 9> (q)", []),
+        ("q = QuantizeLinear (x, x, z) y = Cast <to = 9> (q)", []),
         ("y = f.Greater (x, k)", []),
     ],
 )  # fmt: skip
@@ -106,6 +107,15 @@ def test_at_most_so_many_numbers() -> None:
         ("y = Range (i, i, x) v = Range (x, i, i)", "int64 x", 1, 4, (1, 4)),
         ("y = Expand (w, x) v = Pad (w, x)", "int64[2] x, float[1] w", 1, 4, (1, 4)),
         ("y = f.Gather (w, x)", "int64[N] x, float[5] w", -math.inf, math.inf, None),
+        ("w = Constant <value_floats = [1.0, 2.0, 3.0]> () y = Gather (w, x)", "int64[N] x", -3, 2, None),
+        ("a = Identity (x) y = Gather (w, a)", "int64[N] x, float[5] w", -5, 4, None),
+        ("a = ReduceMax <keepdims = 0> (x) y = Gather (w, a)", "int64[N] x, float[5] w", -5, 4, None),
+        ("a = Abs (x) y = Gather (w, a)", "int64[N] x, float[5] w", -math.inf, math.inf, None),
+        ("a = Max (x, i) y = Gather (w, a)", "int64[N] x, float[5] w", -math.inf, math.inf, None),
+        ("a = ReduceSum (x) y = Gather (w, a)", "int64[N] x, float[5] w", -math.inf, math.inf, None),
+        ("y = Resize (w, , , x)", "int64[1] x, float[1] w", 1, 16, (1, 16)),
+        ("y = f.Expand (w, x)", "int64[1] x, float[1] w", -math.inf, math.inf, None),
+        ("y = Expand (x)", "int64[1] x", -math.inf, math.inf, None),
     ],
 )
 def test_bounds_of_inputs(body: str, inputs: str, low: float, high: float, sizes: tuple[float, float] | None) -> None:

@@ -17,9 +17,14 @@ from castsmith.numerics.critical import critical_values, every_value
 from castsmith.numerics.types import NUMERIC_TYPES, Kind, element_type, type_name
 from castsmith.verification.checker import Conversion, Term, Terms
 from castsmith.verification.inputs.witnesses import (
+    _compared,  # pyright: ignore[reportPrivateUsage]
+    _domain,  # pyright: ignore[reportPrivateUsage]
     _elements,  # pyright: ignore[reportPrivateUsage]
     _grid,  # pyright: ignore[reportPrivateUsage]
     _ordered,  # pyright: ignore[reportPrivateUsage]
+    _parts,  # pyright: ignore[reportPrivateUsage]
+    _texts,  # pyright: ignore[reportPrivateUsage]
+    _turns,  # pyright: ignore[reportPrivateUsage]
     differing,
     neighbours,
     witnesses,
@@ -252,3 +257,64 @@ def test_texts_that_tell_casts_apart_come_by_their_length() -> None:
     assert fed is not None
     assert len(fed) > 1
     assert [*map(len, fed)] == sorted(map(len, fed))
+
+
+def test_where_only_the_second_is_undefined() -> None:
+    """300 has an int16 and no int8, and NaN has neither."""
+    fed = np.array([1, 300, np.nan], np.float32)
+    ours = function(DataType.FLOAT, (DataType.INT16,), (True, "up"))
+    theirs = function(DataType.FLOAT, (DataType.INT8, DataType.INT16), (True, "up"))
+    for pair, expected in (((ours, theirs), [False, True, False]), ((theirs, ours), [False] * 3)):
+        masks = _compared(TERMS, *pair, fed, nan_bits=False)
+        assert masks is not None
+        assert masks[1].tolist() == expected
+    assert _compared(TERMS, ours, source_of_type(TERMS, 1), fed, nan_bits=False) is None  # of two types
+
+
+@pytest.mark.parametrize("nan_bits", [True, False])
+def test_the_bits_of_a_nan_count_on_request(nan_bits: bool) -> None:
+    source = source_of_type(TERMS, 1)
+    negated = TERMS.term("Neg", [source], {"@": 13}, (1, ()))
+    found = differing(TERMS, source, negated, np.array([np.nan, 1], np.float32), nan_bits=nan_bits)
+    assert found is not None
+    assert found.tolist() == [nan_bits, True]
+
+
+def test_the_elements_that_are_tried() -> None:
+    """All of a type of at most 16 bits, and texts of numbers where a function casts them."""
+    for dtype, count in ((DataType.FLOAT16, 1 << 16), (DataType.INT8, 1 << 8), (DataType.BOOL, 2)):
+        domain = _domain(TERMS, (), dtype)
+        assert domain is not None
+        assert len(domain) == count
+    assert _texts(()).tolist() == ["-0", "-inf", "1e3", "inf", "nan"]
+    assert len(_texts([function(DataType.STRING, (DataType.INT8,), (True, "up"))])) > 5
+
+
+def test_each_part_of_a_function_comes_once() -> None:
+    source = source_of_type(TERMS, 1)
+    twice = TERMS.term("Add", [source, source, None], {"@": 14}, (1, ()))
+    whole = TERMS.term("Mul", [twice, twice], {"@": 14}, (1, ()))
+    assert len(list(_parts(whole))) == 3
+    assert {*_parts(whole)} == {source, twice, whole}
+
+
+def test_texts_are_ordered_by_length_and_not_by_number() -> None:
+    ours, theirs = (
+        function(DataType.STRING, chain, (True, "up"))
+        for chain in ((DataType.DOUBLE,), (DataType.FLOAT, DataType.DOUBLE))
+    )
+    fed = witnesses(TERMS, ours, theirs, DataType.STRING)
+    assert fed is not None
+    assert [*map(len, fed)] == sorted(map(len, fed))
+    sizes = [abs(float(text)) for text in fed]
+    assert sizes != sorted(sizes)
+
+
+def test_the_numbers_at_which_a_comparison_turns() -> None:
+    source, three = source_of_type(TERMS, 1), TERMS.constant(np.array(3, np.float32), 1)
+    near = {3.0, float(np.nextafter(np.float32(3), 0)), float(np.nextafter(np.float32(3), 4))}
+    for args in ([source, three], [three, source]):
+        ((operand, numbers, key),) = _turns(TERMS.term("Less", args, {"@": 13}, (9, ())))
+        assert (operand, {*numbers.tolist()}, key) == (source, near, three)
+    assert list(_turns(TERMS.term("Less", [source, source], {"@": 13}, (9, ())))) == []
+    assert list(_turns(TERMS.term("Add", [source, three], {"@": 13}, (1, ())))) == []
