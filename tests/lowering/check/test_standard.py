@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from unittest.mock import Mock
 
+import numpy as np
 import onnx
 import onnx.parser
 import pytest
+from onnx import numpy_helper
 
 from castsmith import check
 from castsmith.lowering.check import apart
@@ -57,6 +60,11 @@ CASES: list[tuple[str, str | None, str]] = [
     (AFTER.format("float", "Own"), None, ""),
     ("g (float[2] x, float[3] v) => (y) { a = local.Own (x) y = Add (a, v) }", None, ""),
     ("g (float[2] x, int32[3] v) => (y) <float[2] a> { a = local.Own (x) y = Neg (a) }", None, ""),
+    ("g (float[2] x) => (y) { a = com.microsoft.FastGelu () y = Neg (x) }", None, ""),
+    ("g (float[2] x) => (y) { = com.microsoft.FastGelu (x) y = Neg (x) }", None, ""),
+    # Of elements in a row.
+    ("g (seq(float[2]) x) => (y) { a = Identity (x) y = Identity (a) }", None, ""),
+    ("g (seq(float[2]) x) => (y) { y = Neg (x) }", None, "Neg"),
 ]  # fmt: skip
 
 
@@ -91,6 +99,29 @@ def check_case(text: str, alone: str | None, targeted: str) -> None:
 
 def test_operators_at_fault() -> None:
     check_all(check_case, CASES)
+
+
+def test_constants_in_a_file_are_not_read(tmp_path: Path) -> None:
+    """A shape has 16 bytes, but onnx, which is given the model alone, ends at where they are."""
+    model = onnx.parser.parse_model(HEAD + "g (float[6] x) => (float[2,3] y) { y = Reshape (x, s) }")
+    model.graph.initializer.append(numpy_helper.from_array(np.array([2, 3]), "s"))
+    path = tmp_path / "model.onnx"
+    onnx.save(model, path, save_as_external_data=True, location="data", size_threshold=0)
+    for target in (None, PLAIN):
+        assert not [each for each in check(path, target=target) if each.code == "invalid-model"]
+
+
+def test_large_constants_are_not_handed_to_onnx(monkeypatch: pytest.MonkeyPatch) -> None:
+    questions = Mock(return_value="")
+    monkeypatch.setattr("castsmith.lowering.check.standard.asked_apart", lambda question: question() and "")
+    monkeypatch.setattr("onnx.checker.check_model", questions)
+    monkeypatch.setattr("onnx.shape_inference.infer_shapes", questions)
+    model = onnx.parser.parse_model(HEAD + "g (float[16384] x) => (float[16384] y) { y = Add (x, w) }")
+    model.graph.initializer.append(numpy_helper.from_array(np.ones(16384, np.float32), "w"))
+    for target in (None, PLAIN):
+        questions.reset_mock()
+        check(model, target=target)
+        assert [call.args[0].ByteSize() < 1000 for call in questions.call_args_list] == [True]
 
 
 def _negative(model: onnx.ModelProto) -> None:
