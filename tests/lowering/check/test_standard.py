@@ -41,6 +41,8 @@ CASES: list[tuple[str, str | None, str]] = [
         else_branch = e () => (float[2] q) { q = Abs (x) }> }""", "Neg", ""),
     ("""g (bool c, float[2] x, float[3] v) => (y) { y = If (c) <then_branch = t () => (p) { p = Add (x, v) },
         else_branch = e () => (q) { q = Abs (x) }> }""", None, "Add"),
+    ("""g (bool c, float[2] x) => (y) { y = If (c) <then_branch = t () => (p) <float[3] k> { k = Neg (x) p = Abs (k) },
+        else_branch = e () => (q) { q = Abs (x) }> }""", None, ""),
     # Values that are computed from shapes.
     ("g (float[6] x, float[2,3] v, float[4] u) => (y) { s = Shape (v) a = Reshape (x, s) y = Add (a, u) }", None,
      "Add"),
@@ -138,8 +140,13 @@ def _named(model: onnx.ModelProto) -> None:
     model.graph.node[0].name = "n"
 
 
+def _without_an_opset(model: onnx.ModelProto) -> None:
+    del model.opset_import[0]
+
+
 CHANGES: list[tuple[Callable[[onnx.ModelProto], None], str]] = [
     (_negative, ""), (_of_ir_version_3, "g: (unnamed) (Add)"), (_named, "g: n (Add)"),
+    (_without_an_opset, "g: (unnamed) (Add)"),
 ]  # fmt: skip
 
 
