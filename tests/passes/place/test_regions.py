@@ -20,7 +20,6 @@ from castsmith.passes.place.problem import Problem
 from castsmith.passes.place.regions import find_regions, pose
 from castsmith.passes.place.sizes import Sizes
 from castsmith.targets.target import load_target
-
 from tests.sampling import check_all
 
 _HEAD = '<ir_version: 10, opset_import: ["": 21]>'
