@@ -163,11 +163,16 @@ def _unconverted(scene: Scene) -> Iterator[Diagnostic]:
             yield _malformed(node, domain, fault, target)
 
 
+_REMOVED = ("Affine", "Crop", "DynamicSlice", "ImageScaler", "ParametricSoftplus", "Scale", "ScaledTanh")
+"""Experimental operators that onnx has no schemas of. ONNX Runtime has its own, which end ahead of an opset."""
+_REMOVED_AT = 10
+
+
 def _since(domain: str, op_type: str, opset: int, registry: Registry) -> int | None:
     """Return the opset since which the operator is as it is; None if the runtime does not have it."""
     if domain == CONTRIB_DOMAIN:
         return 1 if contrib_schema(op_type) is not None or op_type in registry[domain] else None
-    if domain not in registry:
+    if domain not in registry or (not domain and op_type in _REMOVED and opset >= _REMOVED_AT):
         return None
     if onnx.defs.has(op_type, opset, domain):
         schema = onnx.defs.get_schema(op_type, opset, domain)

@@ -168,7 +168,7 @@ def _drop_declarations(proto: onnx.ModelProto, model: onnx_ir.Model, inference: 
     for node in model.graph:
         for value in node.outputs if node.domain not in DEFAULT_DOMAINS else ():
             dtype = inference.type_of(value)
-            if dtype is not None and value.name and not value.is_graph_output():
+            if dtype is not None and value.name:
                 declared.value_info.append(onnx.helper.make_tensor_value_info(value.name, int(dtype), None))
     for value in proto.graph.input:
         for dim in value.type.tensor_type.shape.dim:

@@ -21,6 +21,7 @@ from castsmith.lowering import conversion
 from castsmith.lowering.conversion import (
     NOT_RESCALED,
     Request,
+    _evidence,  # pyright: ignore[reportPrivateUsage]
     _rescaled,  # pyright: ignore[reportPrivateUsage]
 )
 from castsmith.lowering.results import Accuracy, ConvertResult, OutputError
@@ -172,6 +173,7 @@ KNOWN: list[tuple[str, str, float | None, tuple[float, float] | None, str, list[
     (NEG, "float16", 1e-5, None, IN_HALF, []),  # where that does harm is found by running the result
     (NEG, "bfloat16", 1e-5, None, IN_BRAIN, []),
     (NEG, "bfloat16", 1e-39, None, "y stays below 1e-39 (measured), where bfloat16 loses bits", []),
+    (NEG, "bfloat16", 1e-39, (-1, 1), IN_BRAIN, []),  # what is proven to fit comes before what was measured
     # A model in float16 is healed if it is to be in float16, and converted if not.
     (OF_HALVES, "float16", None, None, "nothing goes wrong there", []),
     (OF_HALVES, "float", None, None, TAKEN.format("float"), []),
@@ -195,6 +197,25 @@ def require_known(
 
 def test_what_is_known_of_values_decides_what_is_said_of_them() -> None:
     check_all(require_known, KNOWN)
+
+
+EVIDENCE: list[tuple[str, bool, bool, str]] = [
+    # the new type, whether the inputs are made up and an error is searched for, and of which values bounds are used
+    ("float16", False, False, "small great"),
+    ("float16", False, True, "small great"),
+    ("float16", True, False, ""),
+    ("float16", True, True, "great"),
+    ("bfloat16", True, True, ""),
+]
+
+
+def require_evidence(to: str, made_up: bool, search: bool, expected: str) -> None:
+    measured = {"small": Bound(-65504, 65504, "measured"), "great": Bound(-65505, 1, "measured")}
+    assert " ".join(_evidence(measured, DataType[to.upper()], made_up=made_up, search=search)) == expected
+
+
+def test_of_inputs_that_are_made_up_a_search_alone_uses_what_exceeds_the_new_type() -> None:
+    check_all(require_evidence, EVIDENCE)
 
 
 @pytest.mark.parametrize(("high", "told"), [(3.38e38, []), (3.4e38, ["may-not-fit"])])

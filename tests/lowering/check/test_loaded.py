@@ -53,7 +53,12 @@ _MATMUL = "g (uint8[2,2] x, uint8[2,4] w) => (uint8[2,4] y) <PARAMETERS> { y = Q
 
 _SAME, _SQUEEZED = "float[SIZE,2] v) { v = Neg (x)", "float[2] v) { v = Squeeze (x, a)"
 
+_IF_RANDOM = _IF.replace(
+    "h = Shape (x) d = Gather (h, zero) k = Equal (d, one)", "r = RandomUniform <shape = [1]> () k = Less (r, r)"
+)  # of no operands
+
 OPENVINO = [
+    filled(_IF_RANDOM, CONDITION="k", BRANCH=_SQUEEZED, SIZE="1"),
     *(filled(_LOOP, RESULTS=results) for results in ("bool r, float[2] v", "bool k, float[2] v", "bool r, float[2] u")),
     *(
         filled(_IF, CONDITION=condition, BRANCH=branch, SIZE="1")

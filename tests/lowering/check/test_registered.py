@@ -318,6 +318,20 @@ LOADED = {("a type of a later opset", "openvino-cpu")}
 """And computes it otherwise, which is an error too."""
 
 
+REMOVED = ("Affine", "Crop", "DynamicSlice", "ImageScaler", "ParametricSoftplus", "Scale", "ScaledTanh")
+
+
+@pytest.mark.skipif(ONNXRUNTIME < (1, 32), reason="the target is ONNX Runtime 1.32")
+def test_experimental_operators_end_at_opset_10():
+    for name in REMOVED:
+        for opset in (9, 10, 20):
+            model = onnx.parser.parse_model(
+                f'<ir_version: 10, opset_import: ["" : {opset}]> g (float[2] x) => (float[2] y) {{ y = {name} (x) }}'
+            )
+            is_known = "is not a registered" not in refusal(model)
+            assert (is_known, errors(model, "onnxruntime-cpu") == []) == (opset < 10, opset < 10), (name, opset)
+
+
 @pytest.mark.skipif(ONNXRUNTIME < (1, 32), reason="the target is ONNX Runtime 1.32")
 def test_what_is_written_unusually_is_an_error_where_a_runtime_refuses_it():
     wrong = []

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from unittest.mock import Mock
 
+import numpy as np
 import onnx
 import onnx.parser
 import pytest
+from onnx import numpy_helper
 
 from castsmith import check
 from castsmith.lowering.check import apart
@@ -38,6 +41,8 @@ CASES: list[tuple[str, str | None, str]] = [
         else_branch = e () => (float[2] q) { q = Abs (x) }> }""", "Neg", ""),
     ("""g (bool c, float[2] x, float[3] v) => (y) { y = If (c) <then_branch = t () => (p) { p = Add (x, v) },
         else_branch = e () => (q) { q = Abs (x) }> }""", None, "Add"),
+    ("""g (bool c, float[2] x) => (y) { y = If (c) <then_branch = t () => (p) <float[3] k> { k = Neg (x) p = Abs (k) },
+        else_branch = e () => (q) { q = Abs (x) }> }""", None, ""),
     # Values that are computed from shapes.
     ("g (float[6] x, float[2,3] v, float[4] u) => (y) { s = Shape (v) a = Reshape (x, s) y = Add (a, u) }", None,
      "Add"),
@@ -57,6 +62,11 @@ CASES: list[tuple[str, str | None, str]] = [
     (AFTER.format("float", "Own"), None, ""),
     ("g (float[2] x, float[3] v) => (y) { a = local.Own (x) y = Add (a, v) }", None, ""),
     ("g (float[2] x, int32[3] v) => (y) <float[2] a> { a = local.Own (x) y = Neg (a) }", None, ""),
+    ("g (float[2] x) => (y) { a = com.microsoft.FastGelu () y = Neg (x) }", None, ""),
+    ("g (float[2] x) => (y) { = com.microsoft.FastGelu (x) y = Neg (x) }", None, ""),
+    # Of elements in a row.
+    ("g (seq(float[2]) x) => (y) { a = Identity (x) y = Identity (a) }", None, ""),
+    ("g (seq(float[2]) x) => (y) { y = Neg (x) }", None, "Neg"),
 ]  # fmt: skip
 
 
@@ -93,6 +103,33 @@ def test_operators_at_fault() -> None:
     check_all(check_case, CASES)
 
 
+def test_constants_in_a_file_are_not_read(tmp_path: Path) -> None:
+    """A shape has 16 bytes, but onnx, which is given the model alone, ends at where they are."""
+    model = onnx.parser.parse_model(HEAD + "g (float[6] x) => (float[2,3] y) { y = Reshape (x, s) }")
+    model.graph.initializer.append(numpy_helper.from_array(np.array([2, 3]), "s"))
+    path = tmp_path / "model.onnx"
+    onnx.save(model, path, save_as_external_data=True, location="data", size_threshold=0)
+    for target in (None, PLAIN):
+        assert not [each for each in check(path, target=target) if each.code == "invalid-model"]
+
+
+def _asked_here(question: Callable[[], object]) -> str:
+    return f"{question()}"
+
+
+def test_large_constants_are_not_handed_to_onnx(monkeypatch: pytest.MonkeyPatch) -> None:
+    questions = Mock(return_value="")
+    monkeypatch.setattr("castsmith.lowering.check.standard.asked_apart", _asked_here)
+    monkeypatch.setattr("onnx.checker.check_model", questions)
+    monkeypatch.setattr("onnx.shape_inference.infer_shapes", questions)
+    model = onnx.parser.parse_model(HEAD + "g (float[16384] x) => (float[16384] y) { y = Add (x, w) }")
+    model.graph.initializer.append(numpy_helper.from_array(np.ones(16384, np.float32), "w"))
+    for target in (None, PLAIN):
+        questions.reset_mock()
+        check(model, target=target)
+        assert [call.args[0].ByteSize() < 1000 for call in questions.call_args_list] == [True]
+
+
 def _negative(model: onnx.ModelProto) -> None:
     model.graph.input[0].type.tensor_type.shape.dim[0].dim_value = -1
 
@@ -107,8 +144,13 @@ def _named(model: onnx.ModelProto) -> None:
     model.graph.node[0].name = "n"
 
 
+def _without_an_opset(model: onnx.ModelProto) -> None:
+    del model.opset_import[0]
+
+
 CHANGES: list[tuple[Callable[[onnx.ModelProto], None], str]] = [
     (_negative, ""), (_of_ir_version_3, "g: (unnamed) (Add)"), (_named, "g: n (Add)"),
+    (_without_an_opset, "g: (unnamed) (Add)"),
 ]  # fmt: skip
 
 

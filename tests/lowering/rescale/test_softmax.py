@@ -9,7 +9,12 @@ import onnx_ir
 import pytest
 from onnx import numpy_helper
 
-from castsmith.lowering.rescale.softmax import softmax_of
+from castsmith.analysis.inference.walk import infer_element_types
+from castsmith.ir.naming import Namer
+from castsmith.ir.records import Records
+from castsmith.lowering.faults import Fault
+from castsmith.lowering.rescale.softmax import Shifts, softmax_of
+from castsmith.numerics.promotion.rules import PromotionRules
 
 SOFTMAXES = [
     ("t = ReduceSum (e, a) y = Div (e, t)", True),
@@ -64,3 +69,15 @@ def test_what_stays_the_same_if_a_number_is_subtracted_below_the_exponential(bod
     model.graph.initializer.extend(numpy_helper.from_array(np.asarray(v), n) for n, v in constants.items())
     exponential = next(iter(onnx_ir.from_proto(model).graph))
     assert (softmax_of(exponential) is not None) == is_one
+
+
+def test_an_exponential_with_two_faults_is_shifted_once() -> None:
+    text = """<ir_version: 8, opset_import: ["": 17]> g (float16[4, 4] x) => (float16[4, 4] y) {
+        e = Exp (x) t = ReduceSum (e) y = Div (e, t) }"""
+    model = onnx_ir.from_onnx_text(text)
+    exponential = next(iter(model.graph))
+    fault = Fault(exponential, "e", "e", "e", "overflow", 1e6)
+    inference = infer_element_types(model, PromotionRules())
+    done = Shifts(model, inference, Records(), Namer(model), lambda _: 2).apply([fault, fault])
+    assert exponential in done
+    assert [node.op_type for node in model.graph].count("Sub") == 1
