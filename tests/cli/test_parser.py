@@ -1,12 +1,15 @@
-"""What the two helps of each command list."""
+"""What the two helps of each command list, and what the parser says of missing and unknown arguments."""
 
 from __future__ import annotations
 
 import argparse
 import re
+import sys
 from typing import cast
 
-from castsmith.cli.parser import Parser, subcommands
+import pytest
+
+from castsmith.cli.parser import Parser, flags_of, names_given, subcommands
 from tests.cli.helpers import Command, parsers
 
 
@@ -27,3 +30,54 @@ def test_what_the_helps_list(castsmith: Command) -> None:
             assert all(a.option_strings[-1] in usage for a in actions if a.option_strings and a.required), name
             told = f"castsmith {name} --help-all shows all options." in " ".join(text.split())
             assert told is (is_short and flag == "--help"), (name, flag)
+
+
+def group_of_commands() -> Parser:
+    parser = Parser(prog="tool")
+    commands = parser.add_subparsers(metavar="COMMAND")
+    for name in ("first", "second"):
+        commands.add_parser(name, help=f"do the {name}")
+    return parser
+
+
+def test_commands_are_listed_by_purpose() -> None:
+    """Those of a parser that names no purposes are under one title, in their order."""
+    for sections, listed in (
+        ({}, ["commands:", "  first", "  second", "general:"]),
+        ({"Look": ["second"], "Change": ["first"]}, ["Look:", "  second", "Change:", "  first", "general:"]),
+    ):
+        parser = group_of_commands()
+        parser.sections = sections
+        lines = [line.partition("  do")[0].rstrip() for line in parser.format_help_of_all().splitlines()]
+        assert [line for line in lines if re.fullmatch(r"(\w+:|  \w+)", line)] == listed
+
+
+def test_what_is_missing_or_unknown() -> None:
+    parser = Parser(prog="tool")
+    parser.add_argument("model", metavar="IN", help="the model to read")
+    parser.add_argument("-o", "--output", required=True, help="the file to write")
+    parser.add_argument("--plain", required=True)
+    required = "the following arguments are required: "
+    for message, text in (
+        (f"{required}-o/--output", f"{required}-o/--output"),
+        (f"{required}--output", "--output is missing: the file to write"),
+        (f"{required}IN, --output", "IN is missing: the model to read"),
+        (f"{required}--plain", f"{required}--plain"),
+        (f"{required}COMMAND", f"{required}COMMAND"),
+        ("unrecognized arguments: --outptu x", "unknown option --outptu"),
+        ("unrecognized arguments: -output x", "unknown option -output; did you mean --output?"),
+        ("unrecognized arguments: b.onnx c.onnx", "unexpected argument: b.onnx c.onnx"),
+        ("invalid choice: 'x'", "invalid choice: 'x'"),
+    ):
+        assert parser._sentence(message) == text  # pyright: ignore[reportPrivateUsage]
+    assert flags_of(parser) == ["-h", "--help", "--help-all", "-o", "--output", "--plain"]
+    arguments = argparse.Namespace(model="a", output=None, plain="x")
+    assert names_given(parser, arguments) == {"model", "plain"}
+
+
+def test_where_a_message_goes(capsys: pytest.CaptureFixture[str]) -> None:
+    """On standard output control characters stay as they are, as for a shell; elsewhere they are escaped."""
+    for file, out, err in ((None, "a\x1bb", ""), (sys.stdout, "a\x1bb", ""), (sys.stderr, "", "a\\x1bb")):
+        Parser(prog="tool")._print_message("a\x1bb", file)  # pyright: ignore[reportPrivateUsage]
+        said = capsys.readouterr()
+        assert (said.out.rstrip("\n"), said.err.rstrip("\n")) == (out, err)
