@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+from dataclasses import dataclass
 from typing import cast
 
 import pytest
 
-from castsmith.cli.parser import Parser, flags_of, names_given, subcommands
+from castsmith.cli import arguments
+from castsmith.cli.parser import Parser, UsageError, flags_of, names_given, subcommands
 from tests.cli.helpers import Command, parsers
 
 
@@ -71,8 +73,8 @@ def test_what_is_missing_or_unknown() -> None:
     ):
         assert parser._sentence(message) == text  # pyright: ignore[reportPrivateUsage]
     assert flags_of(parser) == ["-h", "--help", "--help-all", "-o", "--output", "--plain"]
-    arguments = argparse.Namespace(model="a", output=None, plain="x")
-    assert names_given(parser, arguments) == {"model", "plain"}
+    parsed = argparse.Namespace(model="a", output=None, plain="x")
+    assert names_given(parser, parsed) == {"model", "plain"}
 
 
 def test_where_a_message_goes(capsys: pytest.CaptureFixture[str]) -> None:
@@ -81,3 +83,53 @@ def test_where_a_message_goes(capsys: pytest.CaptureFixture[str]) -> None:
         Parser(prog="tool")._print_message("a\x1bb", file)  # pyright: ignore[reportPrivateUsage]
         said = capsys.readouterr()
         assert (said.out.rstrip("\n"), said.err.rstrip("\n")) == (out, err)
+
+
+@dataclass
+class Info:
+    """What the metadata of a field of Options says."""
+
+    help: str
+    metavar: str | None = None
+    choices: tuple[str, ...] | None = None
+
+
+class Defaults:
+    """Options of each kind."""
+
+    is_on, is_off, count, words, text = True, False, 7, ("a",), "near"
+    empty, nothing, rate = "", None, 1.5
+
+
+def test_an_option_is_made_from_its_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A flag that turns the default round; a number, a text, or types that add up."""
+    monkeypatch.setattr(arguments, "Options", Defaults)
+    monkeypatch.setattr(arguments, "RETIRED", {"--rate": ""})
+    choices = {"text": ("near", "far")}
+    monkeypatch.setattr(arguments, "option_info", lambda _, name: Info(f"do {name}", "M", choices.get(name)))  # pyright: ignore
+    parser = Parser(prog="tool")
+    arguments.add_options(parser, [name for name in vars(Defaults) if not name.startswith("_")])
+    rows: tuple[tuple[list[str], str, object], ...] = (
+        ([], "no_is_on", False), (["--no-is-on"], "no_is_on", True), (["--is-off"], "is_off", True),
+        ([], "count", 7), (["--count", "3"], "count", 3), ([], "words", None),
+        (["--words", "f32", "--words", "i8"], "words", ["float", "int8"]), ([], "text", "near"),
+        (["--text", "far"], "text", "far"), ([], "empty", None), (["--empty", "f32"], "empty", "f32"),
+        ([], "nothing", None), (["--nothing", "f32"], "nothing", "f32"), ([], "rate", 1.5),
+        (["--rate", "2"], "rate", "2"),
+    )  # fmt: skip
+    for words, name, value in rows:
+        assert getattr(parser.parse_args(words), name) == value, (words, name)
+    for words in (["--count", "-1"], ["--text", "no"], ["--empty", " "], ["--nothing", ""]):
+        with pytest.raises(UsageError):
+            parser.parse_args(words)
+    helps = {action.dest: action.help for action in parser._actions}  # pyright: ignore[reportPrivateUsage]
+    assert (helps["no_is_on"], helps["is_off"], helps["count"]) == ("do not do is_on", "do is_off", "do count")
+    assert helps["rate"] == argparse.SUPPRESS
+
+
+def test_what_quiet_leaves_out() -> None:
+    for result, text in (("", "print only errors, and what other options ask for"),
+                         ("the table", "do not print the table; the exit code is the result")):  # fmt: skip
+        parser = Parser(prog="tool")
+        arguments.add_quiet(parser, result)
+        assert parser._actions[-1].help == text  # pyright: ignore[reportPrivateUsage]
