@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 
 import pytest
 from onnx_ir import DataType
@@ -11,7 +12,7 @@ from castsmith.cli.commands import conformance
 from castsmith.cli.commands.conformance import _lines, _types, _vectors  # pyright: ignore[reportPrivateUsage]
 from castsmith.conformance.engines.running import Run
 from castsmith.conformance.exporting import suite
-from castsmith.conformance.judging import Deviation, Outcome
+from castsmith.conformance.judging import Deviation, Outcome, Status
 from castsmith.numerics.errors import OptionError
 
 
@@ -52,3 +53,22 @@ def test_how_wrong_vectors_are_shown() -> None:
         assert (lines[0][:2], lines[1:]) == (head, rows)
     lines = [line.plain for line in _lines(Run("own", "1.0", [wrong] * 41), [wrong] * 41)]
     assert (len(lines), lines[-1]) == (43, "and 1 more; --json lists all")
+
+
+def test_what_a_run_prints_and_its_exit_code(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    codes: dict[Status, int] = {"right": 0, "refuses": 0, "wrong": 1, "crashes": 1}
+    for status, code in codes.items():
+        outcome = Outcome("b", status, 4)
+        monkeypatch.setattr(conformance, "run", lambda *_, outcome=outcome: Run("own", "1.0", [outcome]))  # pyright: ignore
+        for as_json in (False, True):
+            arguments = argparse.Namespace(
+                engine="reference", python=None, types=[], match="", input=None, json=as_json
+            )
+            assert conformance.run_engine(arguments) == code
+            printed = capsys.readouterr().out
+            if as_json:
+                assert [vector["status"] for vector in json.loads(printed)["vectors"]] == [status]
+            else:
+                assert printed.startswith("own 1.0: ")
