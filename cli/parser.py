@@ -144,7 +144,7 @@ class _HelpOfAll(argparse.Action):
 
     def __call__(self, parser: argparse.ArgumentParser, *_unused: object) -> NoReturn:
         del _unused
-        print_data(parser.format_help_of_all() if isinstance(parser, Parser) else parser.format_help())
+        print_data(cast("Parser", parser).format_help_of_all())
         parser.exit()
 
 

@@ -60,7 +60,7 @@ def run_many(arguments: argparse.Namespace) -> int:
         return _run(arguments, tasks, record)
     folder.mkdir(parents=True, exist_ok=True)
     places = {Path(task.output).parent for task in tasks}
-    below = {parent for place in places for parent in (place, *place.parents) if folder in parent.parents}
+    below = {parent for place in places for parent in (place, *place.parents)}
     folders = sorted(parent for parent in below if not parent.exists())
     for new_folder in folders:
         new_folder.mkdir()
@@ -268,4 +268,4 @@ def _require_places(arguments: argparse.Namespace, tasks: Sequence[Task]) -> Non
 
 def _data_of(arguments: argparse.Namespace, task: Task) -> Path:
     output = Path(task.output)
-    return output.with_name(arguments.external_data or f"{output.name}.data")
+    return output.parent / (arguments.external_data or f"{output.name}.data")

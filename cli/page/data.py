@@ -198,12 +198,12 @@ def _amount(amount: Amount) -> dict[str, str]:
 
 def _nodes_at(model: onnx_ir.Model, sites: Sequence[Site]) -> list[tuple[NodeItem, ...]]:
     """Return for each site the node there, if it still exists and is unambiguous: by its name, or by its output."""
-    distinct_sites, nodes = set(sites), dict[Site, list[onnx_ir.Node]]()
-    for node in all_nodes(model) if distinct_sites else ():
-        site = site_of(node)
-        if site in distinct_sites:
-            nodes.setdefault(site, []).append(node)
-    types = known_types(model) if nodes else {}
+    if not sites:
+        return []
+    nodes: dict[Site, list[onnx_ir.Node]] = {}
+    for node in all_nodes(model):
+        nodes.setdefault(site_of(node), []).append(node)
+    types = known_types(model)
     layers: list[tuple[NodeItem, ...]] = []
     for site in sites:
         drawn_nodes = nodes.get(site, [])

@@ -114,7 +114,7 @@ class Watched:
         totals = {key: [0, 0, 0, 0] for key in counts}
         for (name, before), (_, after) in zip(self.moments, self.moments[1:], strict=False):
             changed = [value for value in {**before, **after} if before.get(value) != after.get(value)]
-            makers, users = _mentions(record for record in rewrites if changed and record.pass_name == name)
+            makers, users = _mentions(record for record in rewrites if record.pass_name == name)
             for value in changed:
                 totals_of_rule = totals.setdefault((name, makers.get(value) or users.get(value) or ""), [0, 0, 0, 0])
                 for side, (size, casts) in ((1, before.get(value, _NOTHING)), (0, after.get(value, _NOTHING))):

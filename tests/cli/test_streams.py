@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from io import BytesIO, TextIOWrapper
@@ -12,6 +13,7 @@ import onnx
 import pytest
 from onnx import helper, numpy_helper
 
+from castsmith.cli import entry
 from castsmith.cli.main import main
 from tests.cli.helpers import CLEAN, MIXED, Command, Ended, is_one_sentence, write_model
 from tests.cli.process import run_fork
@@ -172,3 +174,25 @@ def test_a_model_is_written_though_nothing_can_be_printed(more: str, code: int, 
     text = "b.onnx is written, but standard output cannot be written (No space left on device)"
     assert (ended.returncode, text in ended.stderr.decode()) == (code, True)
     assert onnx.load(tmp_path / "b.onnx").graph.node
+
+
+def test_closed_streams_are_opened_to_the_null_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only those that are closed; what is printed where nobody could get it is an error, but for messages."""
+    opened: list[tuple[str, int]] = []
+    monkeypatch.setattr(entry, "open", lambda *words, closefd: (*words, closefd), raising=False)  # pyright: ignore
+    for closed, flags, mode in (
+        ("", 0, ""),
+        ("stdin", os.O_RDONLY, "r"),
+        ("stdout", os.O_RDONLY, "w"),
+        ("stderr", os.O_RDWR, "w"),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "open", lambda *words: opened.append(words))  # pyright: ignore
+            if closed:
+                patch.setattr(sys, closed, None)
+            entry._open_closed_streams()  # pyright: ignore[reportPrivateUsage]
+            streams = {name: getattr(sys, name) for name in ("stdin", "stdout", "stderr")}
+        assert opened == ([(os.devnull, flags)] if closed else [])
+        new = {name: stream for name, stream in streams.items() if isinstance(stream, tuple)}
+        assert new == ({closed: ([*streams].index(closed), mode, False)} if closed else {})
+        opened.clear()

@@ -17,6 +17,7 @@ from castsmith.cli.batch import many
 from castsmith.cli.batch.pool import run_alone
 from castsmith.cli.main import main
 from castsmith.cli.outcome import Failure, Outcome, Task
+from castsmith.numerics.errors import OptionError
 from tests.cli.helpers import task_for
 
 MODELS = Path(__file__).parents[3] / "models"
@@ -332,3 +333,59 @@ def test_the_task_of_one_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         "input": [f"{here}{os.sep}a.onnx"], "output": f"{here}{os.sep}new", "target": f"{here}{os.sep}npu.json",
         "promotion": "torch", "inputs": None,
     }  # fmt: skip
+
+
+def test_how_a_run_over_many_ends(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The report and the table are for who wants them; a dry run, and verify, write no models."""
+    task = Task("a", "out/a", {})
+    done, failed = Outcome(task, 0), Outcome(Task("b", "out/b", {}), 2)
+    report, dry, quiet = {"report": str(tmp_path / "r.json")}, {"dry_run": True}, {"quiet": True}
+    everything = {"command": "optimize", "json": False, "quiet": False, "output": "out", "report": None}
+    all_written, one = "out (2 models)", "out (1 model)"
+    for options, ended, code, written, has_report, has_table in (
+        ({}, [done, done], 0, all_written, False, True),
+        (report, [done, failed], 2, one, True, True),
+        (report | quiet, [failed, failed], 2, None, True, False),
+        (report | dry, [done, done], 0, None, False, True),
+        ({"json": True}, [done, done], 0, all_written, False, False),
+        ({"output": None}, [done, done], 0, None, False, True),
+        ({}, [Outcome(task, 3), Outcome(task, unchanged=True)], 3, one, False, True),
+    ):
+        arguments = argparse.Namespace(**{**everything, **options})
+        assert many._conclude(arguments, ended) == code  # pyright: ignore[reportPrivateUsage]
+        assert getattr(arguments, "written", None) == written, options
+        assert bool(capsys.readouterr().out) is has_table, options
+        files = list(tmp_path.iterdir())
+        assert bool(files) is has_report, options
+        for file in files:
+            file.unlink()
+
+
+def test_where_several_results_meet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A data file counts where one is asked for; a model may take its own place, and nothing another's."""
+    monkeypatch.chdir(tmp_path)
+    a, b, data = Task("a", "out/m", {}), Task("b", "out/n", {}), Task("c", "out/m.data", {})
+    both, over = "a and {} would both be written to {}: rename one.", "{} would be written to b, over the input b:"
+    npu = "npu.json"
+    for tasks, options, said in (
+        ([a, b, data], {}, ""),
+        ([a, b], {"external_data": "w"}, both.format("b", "out/w")),
+        ([a, data], {"external_data": "w"}, both.format("c", "out/w")),
+        ([a, Task("b", "out/./m", {})], {}, both.format("b", "out/m")),
+        ([Task("a", "a", {}), Task("b", "b", {})], {}, ""),
+        ([Task("a", "b", {}), Task("b", "out/n", {})], {}, over.format("a")),
+        ([a], {"external_data": "../b"}, ""),
+        ([a, b], {"external_data": "sub/w"}, both.format("b", "out/sub/w")),
+        ([Task("a", "d/m", {}), Task("b", "out/n", {})], {"external_data": "../b"}, "a would be written to d/../b"),
+        ([a, Task("b", npu, {})], {"target": npu}, "OUT npu.json would overwrite"),
+        ([a, Task("b.json", "out/n", {})], {"report": "b.json"}, "--report b.json would overwrite"),
+        ([a, Task("b", "out/n.json", {})], {"report": "out/n.json"}, "--report out/n.json would overwrite"),
+        ([a], {"report": "out/w.json", "external_data": "w.json"}, "--report out/w.json would overwrite"),
+    ):
+        arguments = argparse.Namespace(**{"external_data": None, "report": None, **options})
+        if said:
+            with pytest.raises(OptionError) as caught:
+                many._require_places(arguments, tasks)  # pyright: ignore[reportPrivateUsage]
+            assert said in str(caught.value)
+        else:
+            many._require_places(arguments, tasks)  # pyright: ignore[reportPrivateUsage]

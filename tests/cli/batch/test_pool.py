@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from castsmith.cli.batch import pool
+from castsmith.cli.outcome import Outcome, Task
 from tests.cli.batch.test_many import UNSAFE, inputs
 from tests.cli.helpers import task_for
 
@@ -46,3 +47,34 @@ def test_how_many_processes_save_time(tmp_path: Path, monkeypatch: pytest.Monkey
         assert pool.useful_processes(jobs, models, 3) == count, models
     monkeypatch.setattr("os.cpu_count", lambda: None)
     assert pool.useful_processes(None, [large, large], 3) == 1
+
+
+def test_each_process_starts_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many as save time, each closed at the end; one where there is nothing to do."""
+    started: list[Process] = []
+
+    class Process:
+        def __init__(self, worker: Path) -> None:
+            assert worker == pool.WORKER
+            self.closed: list[float] = []
+            started.append(self)
+
+        def ask(self, task: Task, seconds: float) -> Outcome:
+            assert seconds == float("inf")
+            return Outcome(task)
+
+        def close(self, patience: float) -> None:
+            self.closed.append(patience)
+
+    def useful(jobs: int | None, models: list[str]) -> int:
+        assert (jobs, models) == (7, [task.source for task in tasks])
+        return counts[len(models)]
+
+    monkeypatch.setattr(pool, "Process", Process)
+    monkeypatch.setattr(pool, "useful_processes", useful)
+    counts = {0: 0, 1: 1, 4: 3}
+    for names, most in (("", 1), ("a", 1), ("abcd", 3)):
+        started.clear()
+        tasks = [Task(name, "", {}) for name in names]
+        assert sorted(outcome.task.source for outcome in pool.on_this_machine(7, tasks)) == [*names]
+        assert [process.closed for process in started] == [[0.5]] * most

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,15 @@ import onnx
 import onnx.checker
 import onnx.numpy_helper
 import onnx.parser
+import onnx_ir
 import pytest
 
 import castsmith
+from castsmith.cli.commands import convert as command
 from castsmith.cli.main import main
+from castsmith.ir.records import Diagnostic, Severity, Site
+from castsmith.lowering.check.target import TRIES
+from castsmith.lowering.results import ConvertResult
 from tests.passes.precision.models import model
 
 
@@ -205,3 +211,66 @@ def test_the_diff_shows_the_ends_of_a_long_region_and_types_of_undeclared_values
     assert "+ v9 = Relu (v8)  # (float16) -> float16" in full
     assert "+ v2 = Relu (v1)  # (float16) -> float16" in short
     assert "?" not in short
+
+
+def finding(help_text: str) -> Diagnostic:
+    return Diagnostic("code", Severity.ERROR, Site("g"), "why", help_text)
+
+
+def test_what_is_converted_and_on_which_inputs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One model is always; of many those that compute in half precision, or have something to convert."""
+    loaded = onnx_ir.from_proto(model("exponential"))
+    found: dict[str, Any] = {}
+
+    def convert(_: object, **options: Any) -> ConvertResult:
+        found.update(options)
+        return ConvertResult(loaded, diagnostics=[finding(f"{TRIES}x)`")])
+
+    monkeypatch.setattr(command, "convert", convert)
+    monkeypatch.setattr("castsmith.cli.advice.tried_way_out", lambda *words: str(words[1:]))  # pyright: ignore
+    everything = {
+        "outcome": None, "to": "float16", "inputs": None, "measure": False, "max_error": None, "target": "iree",
+        "output": "b.onnx", "io": "keep", "keep": ["k"], "force": ["f"], "range": [], "dim": ["N=3"], "shape": [],
+        "weights_only": False, "rescale": True,
+    }  # fmt: skip
+    passed = {"io": "keep", "keep": ["k"], "lower": ["f"], "target": "iree", "rescale": True, "in_place": True}
+    passed |= {"weights_only": False, "dims": {}}
+    many, tried = {"outcome": 1}, "('b.onnx', 'b.onnx', 'iree')"
+    monkeypatch.setattr(command, "require_names", lambda *_: None)  # pyright: ignore
+    monkeypatch.setattr(command, "inputs_to_measure_on", lambda _: {"dims": {}, "inputs": found["sets"]})  # pyright: ignore
+    rows: list[tuple[dict[str, Any], bool, str, Any, Any, str]] = [
+        ({}, False, "nothing", None, None, tried),
+        (many, True, "nothing", None, None, f"{TRIES}x)`"),
+        (many, False, "", None, None, f"{TRIES}x)`"),
+        (many, False, "nothing", None, "no run", "it is written unchanged"),
+        (many | {"to": "bfloat16"}, True, "nothing", None, "no run", "it is written unchanged"),
+        ({"measure": True}, False, "", None, "made-up", tried),
+        ({"max_error": 0.0}, False, "", None, "made-up", tried),
+        ({"inputs": "made-up", "max_error": 0.1}, False, "", "made-up", "made-up", tried),
+        ({"inputs": "d.npz"}, False, "", [("given", 1), ("s", 2)], [("d.npz", 1), ("d.npz/s", 2)], tried),
+    ]
+    for options, is_half, why, sets, inputs, advice in rows:
+        found.clear()
+        found["sets"] = sets
+        monkeypatch.setattr(command, "computes_in_half", lambda _, half=is_half: half)  # pyright: ignore
+        monkeypatch.setattr(command, "nothing_to_convert", lambda *_, why=why: why)  # pyright: ignore
+        arguments = argparse.Namespace(**{**everything, **options})
+        result = command._convert(arguments, loaded, print)  # pyright: ignore[reportPrivateUsage]
+        assert [diagnostic.help for diagnostic in result.diagnostics] == [advice], options
+        if inputs == "no run":
+            assert found == {"sets": None}
+        else:
+            assert found["inputs"] == inputs, options
+            assert passed.items() <= found.items()
+            assert (found["to"], found["max_error"]) == (arguments.to, arguments.max_error)
+
+
+def test_a_way_out_takes_the_place_of_the_advice_to_try_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded = onnx_ir.from_proto(model("exponential"))
+    monkeypatch.setattr("castsmith.cli.advice.tried_way_out", lambda _, *words: str(words))  # pyright: ignore
+    arguments = argparse.Namespace(output="b.onnx", target="iree")
+    texts, tries = ["", "other"], f"{TRIES}'iree')`"
+    for helps, expected in ((texts, texts), ([tries, "other"], ["('b.onnx', 'b.onnx', 'iree')", "other"])):
+        result = ConvertResult(loaded, diagnostics=list(map(finding, helps)))
+        given = command._with_tried_way_out(arguments, result)  # pyright: ignore[reportPrivateUsage]
+        assert [diagnostic.help for diagnostic in given.diagnostics] == expected

@@ -101,6 +101,7 @@ def test_a_model_without_anything(castsmith: Command, tmp_path: Path) -> None:
     assert "  producer   not stated\n" in out
     assert "  nodes      0\n" in out
     assert "  weights    none\n" in out
+    assert json.loads(castsmith("info", tmp_path / "e.onnx", "--json").out)["producer"] is None
 
 
 def test_several_models(castsmith: Command, model: Path, tmp_path: Path) -> None:

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import onnx
 import onnx.parser
+import onnx_ir
 import pytest
 from onnx import numpy_helper
 
+from castsmith.cli.commands import optimize
 from castsmith.ir.records import Diagnostic, Severity, Site
 from castsmith.lowering import pipeline
+from castsmith.lowering.fit.results import FitResult
 from tests.cli.helpers import CHAIN, CLEAN, MIXED, UNSAFE, Command, is_one_sentence, write_model
 
 UNDEFINED = """<ir_version: 10, opset_import: ["" : 18]>
@@ -213,3 +219,112 @@ def test_a_disk_that_fails_late_keeps_the_old_files(
     assert "No space left on device" in ended.err
     assert (out.read_text(), report.read_text()) == ("old", "old")
     assert sorted(tmp_path.iterdir()) == [source, out, report]
+
+
+def test_how_many_steps_are_announced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reading, and each pass: with a target also those that need one."""
+    monkeypatch.setattr(optimize, "PIPELINE", ("one", "two", "lower"))
+    monkeypatch.setattr(optimize, "REPAIR", ("one", "two", "three", "four"))
+    monkeypatch.setattr(optimize, "needs_target", lambda name: name == "lower")  # pyright: ignore[reportUnknownLambdaType]
+    for options, steps in (
+        ({}, 3),
+        ({"target": "iree"}, 4),
+        ({"repair_only": True, "target": "iree"}, 5),
+        ({"passes": "fold-constants{max_growth=1,limit=2}, simplify-casts"}, 3),
+    ):
+        arguments = argparse.Namespace(**{"repair_only": False, "passes": None, "target": None, **options})
+        assert optimize._steps(arguments) == steps, options  # pyright: ignore[reportPrivateUsage]
+
+
+def test_what_the_report_holds_and_who_gets_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is made only where somebody asks for it; that of fit has the plan."""
+
+    def report(*words: Any) -> dict[str, Any]:
+        return {"report": words}
+
+    def plan(result: object, *files: Any) -> Any:
+        del result
+        return files
+
+    model = onnx_ir.from_proto(onnx.parser.parse_model(CLEAN))
+    result, fitted = pipeline.Result(model), FitResult(model)
+    monkeypatch.setattr(optimize, "report_data", report)
+    monkeypatch.setattr(optimize, "plan_data", plan)
+    sizes: Any = None
+    for options, given, data in (
+        ({}, fitted, {}),
+        ({"json": True}, result, {"report": ("a", "b", "iree", result, None)}),
+        ({"report": "r.json"}, fitted, {"report": ("a", "b", "iree", fitted, None), "fit": ("a", "b")}),
+        ({"outcome": 1}, fitted, {"report": ("a", "b", "iree", fitted, None), "fit": ("a", "b")}),
+    ):
+        words = {"outcome": None, "json": False, "report": None, "input": "a", "target": "iree", **options}
+        assert optimize._data(argparse.Namespace(**words), "b", given, sizes) == data, options  # pyright: ignore[reportPrivateUsage]
+    for options, wanted in (
+        ({}, False),
+        ({"diff": "net"}, True),
+        ({"report": "r.json"}, True),
+        ({"json": True}, True),
+        ({"outcome": SimpleNamespace(task=SimpleNamespace(wanted="figures"))}, False),
+        ({"outcome": SimpleNamespace(task=SimpleNamespace(wanted="page"))}, True),
+    ):
+        arguments = argparse.Namespace(**{"outcome": None, "diff": None, "report": None, "json": False, **options})
+        assert optimize._savings_wanted(arguments) is wanted, options  # pyright: ignore[reportPrivateUsage]
+
+
+def test_the_heads_of_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    def page(title: str, sub: str, *rest: Any) -> dict[str, Any]:
+        return {"title": title, "sub": sub.partition(" ")[2].partition(" ")[2], "rest": rest}
+
+    def plan(result: object, *files: str) -> tuple[str, ...]:
+        del result
+        return files
+
+    model = onnx_ir.from_proto(onnx.parser.parse_model(CLEAN))
+    monkeypatch.setattr("castsmith.cli.page.data.report_page", page)
+    monkeypatch.setattr(optimize, "plan_lines", plan)
+    drawn: Any = "drawn"
+    sizes: Any = "sizes"
+    for target, command, result, sub, more in (
+        (None, "optimize", pipeline.Result(model), "optimize, without a target", {}),
+        ("iree", "convert", pipeline.Result(model), "convert, for iree", {}),
+        ("iree", "fit", FitResult(model), "fit, for iree", {"plan": ["a", "b"]}),
+    ):
+        arguments = argparse.Namespace(input="a", output="b", target=target, command=command)
+        expected = {"title": "a \u2192 b", "sub": sub, "rest": ("drawn", result, "sizes"), **more}
+        assert optimize._page(arguments, drawn, result, sizes) == expected  # pyright: ignore[reportPrivateUsage]
+
+
+def test_the_file_that_is_verified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is beside the output, where there is room for it, under its name; a dry run writes nothing there."""
+    monkeypatch.setattr("castsmith.verification.run.verify", lambda *_, **options: options)  # pyright: ignore
+    monkeypatch.setattr("castsmith.verification.run.require_no_difference", lambda verdict, _: verdict)  # pyright: ignore
+    monkeypatch.setattr(pipeline, "retyped", lambda rewrites: [*rewrites, "y"])  # pyright: ignore
+    model = onnx_ir.from_proto(onnx.parser.parse_model(CLEAN))
+    source = write_model(tmp_path / "a.onnx", CLEAN)
+    files: list[tuple[Path, bool]] = []
+
+    def save(model: object, path: Path, **options: object) -> None:
+        del model
+        assert options == {"external_data": "b.bin", "shard_bytes": 7}
+        files.append((path, path.parent.is_dir()))
+
+    monkeypatch.setattr(optimize, "save", save)
+    options: dict[str, Any] = {
+        "engine": "reference", "external_data": "b.bin", "shard_bytes": 7, "promotion": None, "promote_unsafe": False,
+        "pytorch_scalar_promotion": False, "u64_integer_promotion_target": None, "inputs": None, "dim": ["N=3"],
+        "shape": [],
+    }  # fmt: skip
+    for output, is_dry, name, is_beside in (
+        (str(tmp_path / "b.onnx"), False, "b.onnx", True),
+        (str(tmp_path / "b.onnx"), True, "b.onnx", False),
+        ("-", False, "model.onnx", False),
+    ):
+        arguments = argparse.Namespace(output=output, dry_run=is_dry, **options)
+        result = optimize._verified(arguments, source, pipeline.Result(model))  # pyright: ignore
+        verdict: Any = result.verdict
+        assert (verdict["engine"], verdict["dims"], verdict["inputs"]) == ("reference", {"N": 3}, None)
+        assert verdict["promotion"].promote_unsafe
+        assert verdict["accept"] == ["y"]
+        path, was_there = files.pop()
+        assert (path.name, path.parent.parent == tmp_path, was_there) == (name, is_beside, True), output
+        assert not path.parent.exists()

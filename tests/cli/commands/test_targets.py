@@ -95,6 +95,7 @@ NEWEST = "  newest opset unknown, newest IR version unknown"
 
 def test_the_facts_about_a_target(tmp_path: Path) -> None:
     assert said(tmp_path) == [NEWEST, TYPES]
+    assert said(tmp_path, types=[])[1] == "  types: none"
     assert said(tmp_path, newest_opset=21, newest_ir_version=10)[0] == "  newest opset 21, newest IR version 10"
     for newest, text in (("", "the newest is unknown"), ("1.3 (2026-11-01)", "1.3 (2026-11-01) is the newest seen")):
         lines = said(tmp_path, release="1.2", newest_release=newest)

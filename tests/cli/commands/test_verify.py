@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import onnx
+import onnx.parser
+import onnx_ir
 import pytest
 
+from castsmith.cli.commands import verify as command
 from castsmith.cli.wording import with_command_options
 from castsmith.ir.records import RewriteResult
 from castsmith.passes import SimplifyCasts
@@ -200,3 +206,56 @@ def test_a_type_that_was_to_change_is_no_difference(castsmith: Command, tmp_path
     ended = castsmith("optimize", write_model(tmp_path / "a.onnx", text), "-o", tmp_path / "b.onnx", *words)
     assert ended.code in (0, 3), ended.err
     assert json.loads(ended.out)["verification"]["accepted"]
+
+
+def test_how_many_steps_are_announced(castsmith: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many as follow: reading, and each set of inputs."""
+    counts: list[int] = []
+    steps: list[str] = []
+
+    def progress(count: int, *, quiet: bool) -> Any:
+        assert quiet
+        counts.append(count)
+        return nullcontext(steps.append)
+
+    monkeypatch.setattr(command, "progress", progress)
+    model = write_model(tmp_path / "a.onnx", CLEAN)
+    np.savez(tmp_path / "x.npz", **{f"{name}/x": np.ones(3, np.float32) for name in "ab"})  # pyright: ignore
+    words = ("verify", model, model, "--engine", "reference", "-q")
+    for more in (("--sets", "2"), ("--sets", "5"), ("--inputs", tmp_path / "x.npz")):
+        steps.clear()
+        castsmith(*words, *more)
+        assert counts.pop() == len(steps), steps
+
+
+def test_a_report_that_is_no_page_is_json(castsmith: Command, tmp_path: Path) -> None:
+    model, report = write_model(tmp_path / "a.onnx", CLEAN), tmp_path / "r.json"
+    words = ("verify", model, model, "--engine", "reference", "--sets", "1", "--json", "--report", report)
+    printed = json.loads(castsmith(*words).out)
+    assert printed["a"] == str(model)
+    assert json.loads(report.read_text()) == printed
+
+
+def test_a_folder_is_not_compared_with_a_file(castsmith: Command, tmp_path: Path) -> None:
+    model, folder = write_model(tmp_path / "a.onnx", CLEAN), tmp_path / "models"
+    folder.mkdir()
+    write_model(folder / "a.onnx", CLEAN)
+    for words in ((folder, model), (model, folder)):
+        ended = castsmith("verify", *words)
+        assert (ended.code, ended.out) == (2, "")
+        assert ended.err.startswith(f"castsmith: {folder}: ")
+
+
+def test_only_a_certificate_of_all_proves(monkeypatch: pytest.MonkeyPatch) -> None:
+    proto = onnx.parser.parse_model(f"{HEAD} g (float[2] x) => (float[2] y, float[2] z) {{ y = Abs (x) z = Neg (x) }}")
+    arguments = argparse.Namespace(a="a", b="b", certificate="c", engine="reference")
+    for certified, proven in ((True, {"y", "z"}), (False, None)):
+
+        def check(*words: str, certified: bool = certified) -> SimpleNamespace:
+            assert words == ("a", "b", "c")
+            return SimpleNamespace(certified=certified)
+
+        monkeypatch.setattr("castsmith.verification.checker.check_files", check)
+        verdict = command._certified(arguments, onnx_ir.from_proto(proto))  # pyright: ignore[reportPrivateUsage]
+        assert (None if verdict is None else {*verdict.proven}) == proven
+        assert verdict is None or verdict.equal

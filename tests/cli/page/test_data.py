@@ -12,9 +12,18 @@ from typing import Any
 import onnx
 import onnx.helper
 import onnx.parser
+import onnx_ir
 import pytest
 
-from castsmith.cli.page.data import html_text
+from castsmith.cli.page.data import (
+    _change_reason,  # pyright: ignore[reportPrivateUsage]
+    _nodes_at,  # pyright: ignore[reportPrivateUsage]
+    diff_page,
+    html_text,
+)
+from castsmith.ir.records import Item, NodeItem, Site, ValueItem
+from castsmith.verification.diff.interface import Change
+from castsmith.verification.diff.models import diff
 from tests.cli.helpers import MIXED, UNSAFE, Command, write_model
 from tests.cli.page.chromium import run_in_page
 from tests.sampling import complete_only
@@ -392,3 +401,50 @@ def test_only_what_changes_something_is_drawn(castsmith: Command, tmp_path: Path
     assert castsmith("convert", source, "-o", tmp_path / "c.onnx", "--to", "fp16", "--report", page).code == 0
     skipped = [item["drawn"] for item in data_of(page.read_text())["items"] if item["kind"] == "refusal"]
     assert True not in skipped
+
+
+def test_a_difference_in_one_line() -> None:
+    """Of a node it is the code of both sides, of anything else the texts, each cut where it is long."""
+    x, y = ValueItem("x", "float"), ValueItem("y", "float")
+    relu, long = NodeItem("Relu", (x,), (y,)), "b" * 91
+    rows: list[tuple[str, tuple[str, str], tuple[Item | None, Item | None], str]] = [
+        ("node", ("old", "new"), (relu, None), "y = Relu (x) \u2192 new"),
+        ("operator", ("old", "new"), (None, relu), "old \u2192 y = Relu (x)"),
+        ("node", ("", "new"), (None, relu), "y = Relu (x)"),
+        ("type of x", ("float", "int8"), (x, y), "type of x: float \u2192 int8"),
+        ("name", ("b" * 90, long), (None, None), f"name: {'b' * 90} \u2192 {'b' * 90}\u2026"),
+    ]
+    for subject, sides, items, text in rows:
+        assert _change_reason(Change("kind", "g", subject, *sides, "", *items)) == text
+
+
+def test_how_many_differences_a_page_has() -> None:
+    a, b = (onnx_ir.from_proto(onnx.parser.parse_model(text)) for text in (MIXED, MIXED.replace("Add", "Mul")))
+    for other, sub in ((a, "The models are the same."), (b, "1 difference")):
+        page = diff_page("a", a, other, diff(a, other))
+        assert page["sub"] == sub
+        assert page["figures"][0] == ("differences", str(int(other is b)))
+        count = {"same": int(other is a), "changed": int(other is b), "added": 0, "removed": 0}
+        assert page["figures"][1:] == [(f"nodes {key}", str(number)) for key, number in count.items()]
+
+
+def test_the_nodes_at_places() -> None:
+    """By the name, or where several have it by the output; none if it is gone or still ambiguous."""
+    text = """<ir_version: 10, opset_import: ["" : 18]> g (float[N] x, bool k) => (float[N] z, float[N] e) {
+        a = Relu (x) b = Relu (a) [named] c = Neg (b) [twice] d = Abs (c) [twice] z = Abs (d)
+        e = If (k) <then_branch = s () => (float[N] r) { r = Exp (x) },
+                    else_branch = s () => (float[N] r) { r = Exp (x) }>
+    }"""
+    model: Any = onnx_ir.from_proto(onnx.parser.parse_model(text))
+    sites = [
+        *(Site("g", "", "Relu", output) for output in ("b", "a", "x")),
+        *(Site("g", "named", "Neg", output) for output in ("c", "x")),
+        Site("h", "named", "Neg", "c"),
+        Site("g", "twice", "Abs", "z"),
+        Site("s", "", "Exp", "r"),
+    ]
+    codes = [[item.code for item in items] for items in _nodes_at(model, sites)]
+    assert codes == [["b = Relu (a)"], ["a = Relu (x)"], [], *[["c = Neg (b)"]] * 2, [], ["z = Abs (d)"], []]
+    assert _nodes_at(model, sites)[0][0].outputs[0].element == "float"
+    model = None
+    assert _nodes_at(model, []) == []  # without a walk

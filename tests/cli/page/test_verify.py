@@ -8,9 +8,15 @@ from typing import Any
 
 import numpy as np
 import onnx.parser
+import onnx_ir
 import pytest
 
 import castsmith as public
+from castsmith.cli.page.overview import overview
+from castsmith.cli.page.verify import _departure, _nodes, verify_page  # pyright: ignore[reportPrivateUsage]
+from castsmith.ir.records import NodeItem, Site, ValueItem
+from castsmith.verification.compare import Difference
+from castsmith.verification.verdict import Mismatch, Traced, Verdict
 from tests.cli.helpers import Command, write_model
 from tests.cli.page.chromium import run_in_page
 from tests.cli.page.test_data import data_of
@@ -96,3 +102,60 @@ def test_the_page_of_a_fitted_model_has_precisions_and_magnitudes(castsmith: Com
     }
     script = "return [count('.strip .t-float'), count('.strip .fits'), count('.strip .over')]"
     assert run_in_page(page, script) == [5, 4, 1]
+
+
+def loaded(text: str) -> onnx_ir.Model:
+    return onnx_ir.from_proto(onnx.parser.parse_model(text))
+
+
+def test_the_types_along_the_graph() -> None:
+    """That of a cast is the type that it takes; values that only one model makes, and inputs, are left out."""
+    head = '<ir_version: 10, opset_import: ["" : 18, "own" : 1]> g '
+    nodes = "h = Cast <to = 10> (x) c = Cast <to = 1> (h) s = Shape (c) u = own.Op (c) z = Relu (c)"
+    a = loaded(f"{head} (float[4] x) => (int64[1] s, float[4] z) {{ i = Neg (x) only = Abs (x) {nodes} }}")
+    b = loaded(f"{head} (float[4] x, double[4] i) => (int64[1] s, float[4] z) {{ {nodes} t = Neg (x) }}")
+    names = ("x", "h", "c", "s", "u", "z", "i", "only", "t")
+    verdict = Verdict("reference", traced=[Traced(name, np.inf, float(n)) for n, name in enumerate(names)])
+    drawn = list(_nodes(b, overview(a), verdict))
+    assert [(node["op"], node["type"], node["error"]) for node in drawn] == [
+        ("Cast", "float", 1.0), ("Cast", "float16", 2.0), ("Shape", "int64", 3.0), ("Op", "unknown", 4.0),
+        ("Relu", "float", 5.0), ("Neg", "double", 6.0),
+    ]  # fmt: skip
+    assert {node["magnitude"] for node in drawn} == {sys.float_info.max}
+
+
+def test_the_first_value_that_differs() -> None:
+    """It is drawn if one of the models makes it by a node; otherwise its item says that it is an output."""
+    model = loaded(FLOAT)
+    x, y = ValueItem("x", "float"), ValueItem("y", "float")
+    relu, neg = NodeItem("Relu", (x,), (y,)), NodeItem("Neg", (x,), (y,))
+    for nodes, index, group, is_drawn, place in (
+        ((None, None), (), "output", False, "y"),
+        ((relu, None), (0,), "output", True, "y[0]"),
+        ((None, neg), (1, 2), "Neg", True, "y[1, 2]"),
+        ((relu, neg), (3,), "Neg", True, "y[3]"),
+    ):
+        mismatch = Mismatch("set 1", "y", Site("g", "n", "Op"), nodes, Difference(index, "1", "2", 1, 4), ("p", "q"))
+        item = _departure(("a", "b"), mismatch, overview(model))
+        assert item["reason"] == f"{place} is 1 in a and 2 in b, on inputs set 1"
+        assert (item["group"], item["drawn"], item["detail"]) == (group, is_drawn, "p; q")
+        assert [bool(item[side]) for side in ("before", "after")] == [node is not None for node in nodes]
+
+
+def test_the_verdict_of_the_page() -> None:
+    model = loaded(FLOAT)
+    mismatch = Mismatch("1", "y", Site("g", "n", "Op"), (None, None), Difference((), "1", "2", 1, 4))
+    rows: list[tuple[dict[str, Any], str, list[str]]] = [
+        ({}, "equal", []),
+        ({"interface": ["y is int8"]}, "different", ["y is int8"]),
+        ({"mismatch": mismatch}, "different", []),
+        ({"unsure": ["no set"], "advice": ["pass --dim"]}, "inconclusive", ["no set", "to decide it, pass --dim"]),
+    ]
+    for options, outcome, notes in rows:
+        verdict = Verdict("reference", **options)
+        page = verify_page(("a", "b"), model, model, verdict)
+        figures = [["verdict", outcome], ["sets of inputs", "0"], ["elements compared", "0 of 0"]]
+        assert [*map(list, page["figures"])] == figures
+        assert page["error"]["notes"][: len(notes)] == notes
+        assert page["title"] == "a \u2192 b"
+        assert len(page["items"]) == ("mismatch" in options)

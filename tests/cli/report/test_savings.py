@@ -5,11 +5,16 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import onnx
 import onnx.helper
+import onnx.parser
+import onnx_ir
 import pytest
 
-from tests.cli.helpers import MIXED, Command, write_model
+from castsmith.cli.report.savings import Amount, Watched, _amounts_of  # pyright: ignore[reportPrivateUsage]
+from castsmith.ir.records import NodeItem, Rewrite, Site, TextItem, ValueItem
+from tests.cli.helpers import CLEAN, MIXED, Command, write_model
 
 MODELS = sorted((Path(__file__).parents[3] / "models").glob("*.onnx"))
 
@@ -109,3 +114,51 @@ def test_diff_hides_promotions_unless_asked_for(castsmith: Command, tmp_path: Pa
         "    + z = Add (x, y_float)  # (float[N], float[N]) -> float[N]\n"
     ) in net
     assert castsmith(*words, "--diff=full").out.count("castsmith.ConvertPromoteTypes (x, y)") == 2
+
+
+def test_the_tensors_and_casts_of_a_model() -> None:
+    """By the names of values; of a node without results and of a function's default by the name of their owner."""
+    model = onnx_ir.from_proto(
+        onnx.parser.parse_model("""<ir_version: 10, opset_import: ["" : 18, "own" : 1, "castsmith" : 1]>
+        main (float[2] x) => (float[2] z) <float[2] w = {1.0, 2.0}> {
+            c = Constant <value = int64[3] {1, 2, 3}> ()
+            h = Cast <to = 10> (x)
+            o = own.Cast <to = 10> (x)
+            z = CastLike (h, w)
+        }
+        <domain: "own", opset_import: ["" : 18]> f (a) => (b) {
+            c = Constant <value = int8[1] {1}> ()
+            h = Constant <value = int8[3] {1, 2, 3}> ()
+            b = Cast <to = 1> (a)
+        }
+        <domain: "castsmith", opset_import: ["" : 18]> g (a) => (b) {
+            d = Constant <value = int8[5] {1, 2, 3, 4, 5}> ()
+            b = Cast <to = 1> (a)
+        }""")
+    )
+    tensor = onnx_ir.AttrTensor("t", onnx_ir.tensor(np.zeros(7, np.int8)))
+    model.graph.append(onnx_ir.Node("own", "Sink", [model.graph.inputs[0]], [tensor], num_outputs=0, name="sink"))
+    model.functions[("own", "f", "")].attributes.add(tensor)
+    expected = {"w": (8, 0), "c": (25, 0), "d": (5, 0), "sink": (7, 0), "f": (7, 0)}
+    assert _amounts_of(model) == {**expected, "h": (3, 1), "z": (0, 1), "b": (0, 1)}
+
+
+def test_what_the_rules_of_each_pass_save() -> None:
+    """What a rewrite of the pass makes or else removes is its rule's; the rest is the pass's own."""
+    x, c = ValueItem("x", "float"), ValueItem("c", "float16")
+    cast, site, text = NodeItem("Cast", (x,), (c,)), Site("g", "n", "Cast"), TextItem("why")
+    rewrites = [
+        Rewrite("p", "shrink", site, [ValueItem("a", "float")], [ValueItem("a", "float16")], "why"),
+        Rewrite("p", "add", site, [text], [cast], "why"),
+        Rewrite("q", "drop", site, [cast], [text], "why"),
+    ]
+    model = onnx_ir.from_proto(onnx.parser.parse_model(CLEAN))
+    one, two, three = (("p", "shrink"), ("p", "add"), ("q", "drop"))
+    moments = [("p", {"a": (8, 0), "b": (0, 1)}), ("q", {"a": (4, 0), "b": (0, 1), "c": (0, 1)})]
+    assert Watched(model, moments).amounts(rewrites) == {
+        one: Amount(1, 0, 0, 4, 8),
+        two: Amount(1, 1, 0, 0, 0),
+        three: Amount(1, 0, 1, 0, 0),
+        ("q", ""): Amount(0, 0, 1, 0, 4),
+    }
+    assert Watched(model).amounts(rewrites) == dict.fromkeys((one, two, three), Amount(1, 0, 0, 0, 0))

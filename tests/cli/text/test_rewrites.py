@@ -31,7 +31,7 @@ def test_similar_rewrites() -> None:
 
 
 def require_ends(count: int, side: str) -> None:
-    """Of a converted region 4 nodes at each end are shown, if they leave more than one."""
+    """Of a converted region 4 nodes at each end are shown, if they leave more than one; of other rewrites all."""
     items = [TextItem(f"node {index}") for index in range(count)]
     sides = (items, "after") if side == "removed" else ("before", items)
     converted = Rewrite("p", "r", Site("g", "n", "Cast"), *sides, "why", Effect.CONVERTED)
@@ -45,6 +45,8 @@ def require_ends(count: int, side: str) -> None:
     lines = [line.plain.strip(" -+") for line in rewrite_lines([converted])]
     told = [f"{count - 8} more (shown by --diff=full)"] if count > 9 else []
     assert [text for text in lines if "more (shown" in text] == told
+    replaced = Rewrite("p", "r", Site("g", "n", "Cast"), *sides, "why")
+    assert [line.plain.strip(" -+") for line in rewrite_lines([replaced]) if "node" in line.plain] == whole
 
 
 def test_the_ends_of_a_converted_region() -> None:
