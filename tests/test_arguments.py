@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from contextlib import suppress
+from dataclasses import MISSING, fields
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import onnx.parser
 import pytest
 
 import castsmith
+from castsmith.lowering.registry import PASSES, option_names, pass_class
 from tests.sampling import check_all, sampled
 
 MODEL = onnx.parser.parse_model(
@@ -58,6 +60,17 @@ def test_an_odd_value_is_taken_or_refused(tmp_path: Path, monkeypatch: pytest.Mo
 
     cases = [(*case, number) for case in CASES for number in range(len(ODD))]
     check_all(check, sampled("odd arguments of functions", cases, 500, cover=lambda case: [case[:2]]))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_an_odd_value_of_an_option_of_a_pass_is_taken_or_refused() -> None:
+    for name in PASSES:
+        of_class: type[Any] = pass_class(name)
+        needed = {field.name: "onnxruntime-cpu" for field in fields(of_class) if field.default is MISSING}
+        for option in option_names(name):
+            for value in ODD:
+                with suppress(castsmith.CastsmithError):
+                    of_class(**{**needed, option: value})
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ from castsmith.numerics.errors import CastsmithError, OptionError, did_you_mean
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import TypeLike, parse_type, type_name
 from castsmith.passes.core.min_cut import solve
-from castsmith.passes.core.options import OptionInfo, flag_info, option, text_info
+from castsmith.passes.core.options import OptionInfo, flag_info, invalid, option, text_info
 from castsmith.passes.core.rewrite_pass import STORE_WEIGHT, SessionPass
 from castsmith.passes.core.session import Session
 from castsmith.passes.place.sizes import Sizes
@@ -123,13 +123,19 @@ def _precision(name: str, value: object) -> object:
         raise type(error)(f"{name}: {error}") from None
 
 
-def _texts(_: str, value: object) -> object:
-    return value if isinstance(value, str) else tuple(cast("Iterable[object]", value))
+def _patterns(name: str, value: object) -> object:
+    return value if isinstance(value, str) else _several(name, value, "a str, or several")
 
 
-def _types(_: str, value: object) -> object:
-    dtypes = (value,) if isinstance(value, str) else tuple(cast("Iterable[object]", value))
+def _types(name: str, value: object) -> object:
+    dtypes = (value,) if isinstance(value, str) else _several(name, value, "element types")
     return tuple(parse_type(cast("TypeLike", dtype)) for dtype in dtypes)
+
+
+def _several(name: str, value: object, expected: str) -> tuple[object, ...]:
+    if isinstance(value, Iterable):
+        return tuple(cast("Iterable[object]", value))
+    raise invalid(name, value, expected, of_type=True)
 
 
 @dataclass(frozen=True)
@@ -170,9 +176,9 @@ class ConvertPrecision(SessionPass):
     target: Target | str | None = None
     io: str = option("keep", text_info("keep or convert the types of inputs and outputs, or names of those to convert"))
     sources: tuple[TypeLike, ...] = option((), OptionInfo("types to convert, by default all others", _types))
-    keep: str | tuple[str | Pattern, ...] = option((), OptionInfo("patterns of nodes that keep their type", _texts))
+    keep: str | tuple[str | Pattern, ...] = option((), OptionInfo("patterns of nodes that keep their type", _patterns))
     lower: str | tuple[str | Pattern, ...] = option(
-        (), OptionInfo("patterns of nodes to convert though sensitive", _texts)
+        (), OptionInfo("patterns of nodes to convert though sensitive", _patterns)
     )
     sparing: bool = option(False, flag_info("convert no more than what `lower` names"))
     bound: Callable[[str], Known | None] | None = None
