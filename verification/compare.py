@@ -106,6 +106,12 @@ class Recoding:
     b: DataType
     through: str
 
+    @property
+    def limits(self) -> tuple[int, int] | None:
+        """The numbers that an input has to be between, so that both models hold it; None: each has its nearest."""
+        row = element_type(self.b)
+        return (int(row.min), int(row.max)) if self.through == "narrower" and row.kind is Kind.INTEGER else None
+
     def to_b(self, array: Array) -> Array:
         """Return an input of the first model in the type of the second."""
         return array.view(self.b.numpy()) if self.through == "code" else cast(array, self.b)

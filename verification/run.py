@@ -30,6 +30,7 @@ from castsmith.numerics.cast.codec import Array
 from castsmith.numerics.errors import OptionError
 from castsmith.numerics.promotion.rules import PromotionRules, as_rules
 from castsmith.numerics.types import type_name
+from castsmith.verification.checker import Term
 from castsmith.verification.compare import (
     EXACT,
     Count,
@@ -257,12 +258,20 @@ class _Comparison:
             self.verdict.unsure.append(reason)
         searching = partial(self.budget.has_time, _PART_OF_PROOF)
         exact = not self.verdict.tolerances
-        self.demands = demands(self.proof, nan_bits=self.how.nan_bits, may_search=searching) if exact else Demands()
+        sought: dict[str, Any] = {"nan_bits": self.how.nan_bits, "limits": self._limits(), "may_search": searching}
+        self.demands = demands(self.proof, **sought) if exact else Demands()
         self.demands.watch((self.first.coverage, self.second.coverage))
         notes = self.verdict.notes
         self.sets = Sets(self.a, self.b, self.first, self.budget, self.declared, self.how.seed, notes, self.demands)
         self.whole = Whole(self.b, self.runner.name, self.budget.left) if self.runner.name != "reference" else None
         self.verdict.outputs = {value.name or "": Count() for value in self.a.graph.outputs}
+
+    def _limits(self) -> dict[Term, tuple[int, int]]:
+        """Return the numbers that inputs have to be between, by the terms of the first model."""
+        recoded, values = self.declared.recoded, self.proof.ours.values
+        inputs = [(value, recoded[value.name or ""]) for value in self.a.graph.inputs if value.name in recoded]
+        limits = [(value, recoding.limits) for value, recoding in inputs if recoding.limits is not None]
+        return {term: ends for value, ends in limits for term in values.get(value, ())}
 
     def all(self, sets: Iterator[tuple[str, Feeds]], progress: Callable[[str], None] | None) -> None:
         """Run the sets until one shows a difference, all with a tolerance, and draw the conclusions."""

@@ -409,3 +409,15 @@ def test_a_model_that_is_too_large_once_its_functions_are_inlined(monkeypatch: p
     for most, reason in ((3, "it has 4 nodes once its functions are inlined, more than 3"), (4, "")):
         monkeypatch.setattr(whole, "MOST_INLINED", most)
         assert Whole(parsed(_CHAIN), "onnxruntime", 20).reason == reason
+
+
+@pytest.mark.parametrize(("node", "to"), [("Mul (w, w)", "int32"), ("Where (c, l, w)", "int32"), ("Abs (w)", "int8")])
+def test_an_input_of_a_narrower_type_is_fed_what_both_models_hold(node: str, to: str) -> None:
+    """No proof is possible, and numbers that the second model cannot be given show nothing."""
+    wide, narrow, other = (
+        f"g ({dtype}[4] x) => (int64[4] y) {{ k = Constant <value = int64 {{{k}}}> () w = Cast <to = 7> (x)"
+        f" l = Neg (k) c = Equal (w, k) y = {node} }}"
+        for dtype, k in (("int64", 100), (to, 100), (to, 102))
+    )
+    assert verify(parsed(wide), parsed(narrow), accept=["x"], sets=2).equal
+    assert verify(parsed(wide), parsed(other), accept=["x"], sets=2).different is node.startswith("Where")

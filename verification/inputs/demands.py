@@ -7,7 +7,7 @@ demanded: they are fed to the inputs, and a demand that no run meets leaves the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import onnx_ir
@@ -93,10 +93,17 @@ class Demands:
                 yield f"{text}, such as {demand.elements[0]}"
 
 
-def demands(proof: Proof, *, nan_bits: bool, may_search: Callable[[], bool] = lambda: True) -> Demands:
+def demands(
+    proof: Proof,
+    *,
+    nan_bits: bool,
+    limits: Mapping[Term, tuple[int, int]] | None = None,
+    may_search: Callable[[], bool] = lambda: True,
+) -> Demands:
     """Return the demands of the outputs that are not proven.
 
     Args:
+        limits: The least and the largest number of inputs of the first model: no other is demanded.
         may_search: True while there is time to search for elements.
     """
     functions, demands = Functions(proof.terms), list[Demand]()
@@ -114,6 +121,9 @@ def demands(proof: Proof, *, nan_bits: bool, may_search: Callable[[], bool] = la
             if key not in searched:
                 searched[key] = witnesses(proof.terms, *key, DataType(source.dtype), nan_bits=nan_bits)
             elements = searched[key]
+            if elements is not None and limits and source in limits:
+                low, high = limits[source]
+                elements = elements[(elements >= low) & (elements <= high)]
             if elements is not None and len(elements):
                 paths = functions.path(pair[0]), functions.path(pair[1])
                 demands.append(Demand(proof.terms, sources, paths, key, elements, nan_bits))

@@ -179,8 +179,9 @@ class Inputs:
             return np.full(shape, number >> place & 1, np.bool_) if size == 1 or kind == "uniform" else flags
         required, pool = self._pool(value, dtype)
         if kind == "uniform":
-            uniform = self._everywhere()[number - 1]
-            if isinstance(uniform, int) and row.kind is Kind.INTEGER and row.min <= uniform <= row.max:
+            uniform, need = self._everywhere()[number - 1], self.needs[value.name or ""]
+            holds = row.kind is Kind.INTEGER and row.min <= uniform <= row.max and need.low <= uniform <= need.high
+            if isinstance(uniform, int) and holds:
                 return np.full(shape, uniform, dtype.numpy())
             return self._fitting(value, np.full(shape, float(uniform)), dtype)
         if kind == "adversarial":

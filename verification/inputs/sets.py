@@ -85,9 +85,8 @@ class Sets:
         """
         reaches = [Reach(model) for model in (self.a, self.b)]
         for name, recoding in self.declared.recoded.items():
-            row = element_type(recoding.b)
-            if recoding.through == "narrower" and row.kind is Kind.INTEGER and name in reaches[0].needs:
-                reaches[0].needs[name].narrow(float(row.min), float(row.max))
+            if recoding.limits is not None and name in reaches[0].needs:
+                reaches[0].needs[name].narrow(*map(float, recoding.limits))
         for side, reach in enumerate(reaches):
             for value, demand in self.demands.values(side):
                 reach.demand(value, demand.elements.astype(object).tolist())
