@@ -465,7 +465,7 @@ class _Comparison:
             if count.open_in_b:
                 text = f"{count.open_in_b} elements of {name} are undefined only in the second model"
                 self._unreached([f"{text}: runtimes may differ there"])
-        if tested:
+        if tested and verdict.runs:
             self._unreached(dict.fromkeys(self._open_ends()))
         title = TITLES[self.runner.name] if self.whole is not None else ""
         if (
@@ -479,7 +479,7 @@ class _Comparison:
             self._unsure(f"the output {name} is not proven, only tested", "leave out `prove=` to accept tests")
         if self.sets.unread and verdict.runs and (tested or verdict.unsure):
             verdict.unsure.append(self.sets.unread)
-        elif tested and _MOST_SKIPPED * len(verdict.runs) < len(verdict.skipped):
+        elif tested and verdict.runs and _MOST_SKIPPED * len(verdict.runs) < len(verdict.skipped):
             self._unreached([f"the models ran on {len(verdict.runs)} sets of inputs and not on {len(verdict.skipped)}"])
         self._report()
 

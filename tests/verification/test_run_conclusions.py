@@ -274,9 +274,11 @@ def test_what_did_not_run_is_said_with_the_sizes_that_were_made_up() -> None:
 def test_that_no_option_decides_is_said_where_no_engine_supports_an_operator(node: str, is_said: bool) -> None:
     a, b = (f"g (float[3] x, int64 i) => (float[M] y) {{ w = {node} y = {op} (w) }}" for op in ("Neg", "Abs"))
     feeds = {"x": np.ones(3, np.float32), "i": np.array(7)}
-    reason = verify(parsed(a), parsed(b), inputs=[("mine", feeds)]).unsure[0]
+    verdict = verify(parsed(a), parsed(b), inputs=[("mine", feeds)])
+    (reason,) = verdict.unsure
     assert reason.startswith(f"the models did not run on any of the inputs: g: w ({node.split()[0]}): ")
     assert reason.endswith("; no option decides that") is is_said
+    assert (verdict.advice == []) is is_said
 
 
 @pytest.mark.parametrize(
