@@ -47,7 +47,7 @@ def matmul(step: Step, turned: tuple[bool, bool] = (False, False)) -> Interval:
 
 def as_rows(x: Interval) -> Interval:
     """A value of unknown rank as a matrix of unknown size, all of whose elements share one entry."""
-    return x.moved(lambda ends: ends.reshape(1, 1), (None, None))
+    return collapsed(x, (None, None))
 
 
 def by_weights(step: Step, x: Interval, weights: Weights, index: int) -> Interval:
@@ -61,7 +61,7 @@ def by_weights(step: Step, x: Interval, weights: Weights, index: int) -> Interva
     if not stored.finite:
         require_finite(weights.elements())
     least, most = np.full((math.prod(lead), n), -np.inf), np.full((math.prod(lead), n), np.inf)
-    assumes, over = x.assumes | stored.assumes, np.asarray(ANYTHING)
+    assumes, over = x.assumes, np.asarray(ANYTHING)
     if x.ball is None or not layout.is_large or not _is_no_narrower(x, x.ball, layout.k):
         least, most, size = weights.box(narrow.low.reshape(-1, wide), narrow.high.reshape(-1, wide))
         if x.shares is not None and x.shares.axis == len(x.dims or ()) - 1:
