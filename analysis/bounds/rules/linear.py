@@ -188,7 +188,7 @@ def _einsum(step: Step) -> Interval:
         return step.unbounded()
     if not arrow:
         letters = "".join(terms)
-        right = "".join(sorted(letter for letter in set(letters) if letters.count(letter) == 1))
+        right = "".join(letter for letter in letters if letters.count(letter) == 1)
     sizes: dict[str, int | None] = {}
     for term, operand in zip(terms, operands, strict=True):
         if operand.dims is None:
