@@ -44,6 +44,8 @@ _QUERIES, _KEYS = "float[2,N,16] x, float[2,N,4] k, float[2,N,4] v", "int32[2] n
 _SHAPES = [
     ("float[2,3,4] x, float[2,3,5] y", "FusedMatMul <transA = 1> (x, y)", "(2, 4, 5)"),
     ("float[2,3,4] x, float[2,5,4] y", "FusedMatMul <transB = 1> (x, y)", "(2, 3, 5)"),
+    ("float[3,4] x, float[3,5] y", "FusedMatMul <transA = 1> (x, y)", "(4, 5)"),
+    ("float[7,2,3,4] x, float[3,5] y", "FusedMatMul <transA = 1> (x, y)", "(7, 2, 4, 5)"),
     ("float[2,3,4] x, float[1,4,5] y", "FusedMatMul (x, y)", "(2, 3, 5)"),
     ("float[1,3,4] x, float[2,4,5] y", "FusedMatMul (x, y)", "(2, 3, 5)"),
     ("float[3,4] x, float[7,2,4,5] y", "FusedMatMul (x, y)", "(7, 2, 3, 5)"),
@@ -59,8 +61,9 @@ _SHAPES = [
     (f"{_QUERIES}, {_KEYS}", "GroupQueryAttention <num_heads = 2> (x, , , , , n, t)", "(2, N, 16)"),
     (f"{_QUERIES}, {_KEYS}", "GroupQueryAttention <kv_num_heads = 2> (x, , , , , n, t)", "(2, N, 0)"),
     (f"{_QUERIES}, {_KEYS}", "GroupQueryAttention (x, , , , , n, t)", "(2, N, ?)"),
-    (f"float[2,N,W] x, {_KEYS}", "GroupQueryAttention <num_heads = 2, kv_num_heads = 1> (x, , , , , n, t)", "(2, N, ?)"),
-    (f"float[] x, {_KEYS}", "GroupQueryAttention <num_heads = 2, kv_num_heads = 1> (x, , , , , n, t)", "None"),
+    (f"{_QUERIES}, {_KEYS}", "GroupQueryAttention <num_heads = 4> (x, k, , , , n, t)", "(2, N, 16)"),
+    (f"float[2,N,W] x, {_KEYS}", "GroupQueryAttention <num_heads = 2> (x, , , , , n, t)", "(2, N, ?)"),
+    (f"float[] x, {_KEYS}", "GroupQueryAttention <num_heads = 2> (x, , , , , n, t)", "None"),
     ("float[2,3,8] x, float[2,4,6] v", "MultiHeadAttention <num_heads = 2> (x, x, v)", "(2, 3, 6)"),
     ("float[2,3,8] x, float[2,2,4,4] v", "MultiHeadAttention <num_heads = 2> (x, x, v)", "(2, 3, 8)"),
     ("float[2,3,8] x, float[] v", "MultiHeadAttention <num_heads = 2> (x, x, v)", "(2, 3, ?)"),
@@ -87,8 +90,8 @@ _SHAPES = [
 
 def has_shapes(inputs: str, node: str, expected: str) -> None:
     names = [f"y{index}" for index in range(len(expected.replace(", ", ",").split()))]
-    text = f'''<ir_version: 10, opset_import: ["" : 21, "com.microsoft" : 1]>
-    g ({inputs}) => ({", ".join(f"float {name}" for name in names)}) {{ {", ".join(names)} = com.microsoft.{node} }}'''
+    text = f"""<ir_version: 10, opset_import: ["" : 21, "com.microsoft" : 1]>
+    g ({inputs}) => ({", ".join(f"float {name}" for name in names)}) {{ {", ".join(names)} = com.microsoft.{node} }}"""
     proto = onnx.parser.parse_model(text)
     for value in proto.graph.output:
         value.type.tensor_type.ClearField("shape")
