@@ -61,7 +61,7 @@ _SHAPES = [
     (f"{_QUERIES}, {_KEYS}", "GroupQueryAttention <num_heads = 2> (x, , , , , n, t)", "(2, N, 16)"),
     (f"{_QUERIES}, {_KEYS}", "GroupQueryAttention <kv_num_heads = 2> (x, , , , , n, t)", "(2, N, 0)"),
     (f"{_QUERIES}, {_KEYS}", "GroupQueryAttention (x, , , , , n, t)", "(2, N, ?)"),
-    (f"{_QUERIES}, {_KEYS}", "GroupQueryAttention <num_heads = 4> (x, k, , , , n, t)", "(2, N, 16)"),
+    (f"{_QUERIES}, {_KEYS}", "GroupQueryAttention <num_heads = 2, kv_num_heads = 1> (x, k, , , , n, t)", "(2, N, 16)"),
     (f"float[2,N,W] x, {_KEYS}", "GroupQueryAttention <num_heads = 2> (x, , , , , n, t)", "(2, N, ?)"),
     (f"float[] x, {_KEYS}", "GroupQueryAttention <num_heads = 2> (x, , , , , n, t)", "None"),
     ("float[2,3,8] x, float[2,4,6] v", "MultiHeadAttention <num_heads = 2> (x, x, v)", "(2, 3, 6)"),
