@@ -263,7 +263,10 @@ class Analysis:
             tensor = constant_tensor(value)
             if tensor is not None:
                 _release(tensor)
-        return [results] if isinstance(results, Interval) else results
+        results = [results] if isinstance(results, Interval) else results
+        if any(x is not None and DEFAULTS in x.assumes for x in inputs):  # also of shapes and weights that a rule reads
+            return [replace(result, assumes=result.assumes | {DEFAULTS}) for result in results]
+        return results
 
     def _is_one_operator(self, node: onnx_ir.Node) -> bool:
         """True for a node whose shapes follow from those of its operands, without a walk through what it calls."""

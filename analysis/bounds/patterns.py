@@ -17,6 +17,7 @@ from castsmith.analysis.bounds.interval import Interval
 from castsmith.analysis.bounds.rounding import is_float, is_integer, unit_roundoff
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.ops.attributes import int_of, ints_of
+from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.ops.table import traits_of
 from castsmith.ir.ops.traits import Moves
 from castsmith.numerics.exactness import is_exact
@@ -44,7 +45,7 @@ class Root:
 def is_node(value: onnx_ir.Value | None, *op_types: str) -> onnx_ir.Node | None:
     """The node that makes the value, if it is of one of these operators."""
     node = None if value is None else value.producer()
-    return node if node is not None and node.domain in ("", "ai.onnx") and node.op_type in op_types else None
+    return node if node is not None and node.domain in DEFAULT_DOMAINS and node.op_type in op_types else None
 
 
 def same(a: onnx_ir.Value | None, b: onnx_ir.Value | None, facts: Intervals, depth: int = 3) -> bool:

@@ -55,7 +55,7 @@ def _multi_head(node: Operation) -> Dims | None:
 
 def _attention(node: Operation) -> Dims | None:
     first, weights = node.shapes[0], node.shapes[1]
-    sizes = node.node.attributes.get_ints("qkv_hidden_sizes", ()) or ()
+    sizes = node.node.attributes.get_ints("qkv_hidden_sizes") or ()
     if first is None or len(first) != 3:
         return None
     last = weights[-1] if weights else UNKNOWN

@@ -132,15 +132,14 @@ def _of_scores(heads: Heads) -> np.uint8:
     over = overflows(size, 1, heads.narrowest, bounded=bounded)
     if mask is not None and mask.dtype != DataType.BOOL:
         finite = finite and mask.dtype == query.dtype and not (mask.nan.any() or mask.plus.any())
-        total = size + mask.size  # the largest number of the type masks, and a score rounds away beside it
-        ends = rounded(np.asarray(-total), np.asarray(total), heads.narrowest)
-        over |= bounded and mask.bounded and np.isinf(ends).any()
+        total = np.asarray(size + mask.size)  # the largest number of the type masks, and a score rounds away beside it
+        over |= bounded and mask.bounded and np.isinf(rounded(total, total, heads.narrowest)).any()
     return NAN if over or not finite or _may_mask_rows(mask) else NONE
 
 
 def _precision(step: Step, dtype: DataType) -> DataType:
     """The type of the softmax."""
-    number = step.int("softmax_precision", int(dtype))
+    number = step.int("softmax_precision", dtype)
     if number not in _TYPES:
         raise UnknownRangeError
     return DataType(number)

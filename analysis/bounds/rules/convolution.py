@@ -10,6 +10,7 @@ from castsmith.analysis.bounds.interval import (
     Ends,
     Interval,
     UnknownRangeError,
+    collapsed,
     joined_along,
     products,
 )
@@ -40,7 +41,7 @@ def _operand(step: Step, matrix: Matrix) -> Interval:
     if matrix.ndim < 3 or matrix.size == 0 or (x.dims is not None and len(x.dims) != matrix.ndim):
         raise UnknownRangeError
     require_finite(matrix)
-    return x if x.dims is not None else x.moved(lambda ends: ends.reshape((1,) * matrix.ndim), (None,) * matrix.ndim)
+    return x if x.dims is not None else collapsed(x, (None,) * matrix.ndim)
 
 
 def _channels(x: Interval, count: int) -> Ends:
@@ -61,15 +62,13 @@ def _pads(step: Step) -> bool:
 def _by_group(low: Array, high: Array, matrix: Matrix, groups: int) -> Sums:
     """Bounds of each output channel of weights (outputs, inputs of a group, taps)."""
     channels, inside = matrix.shape[0] // groups, matrix.shape[1]
+    matrix = matrix.astype(np.float64)
+    if low.size == 1:
+        sums = product_with(low[None], high[None], matrix.reshape(matrix.shape[0], -1).T)
+        return Sums(*(part.reshape(-1) for part in sums))
     parts: list[Sums] = []
-    if low.size == 1 and groups > 1:
-        groups, channels = 1, matrix.shape[0]
     for group in range(groups):
-        part = matrix[group * channels : (group + 1) * channels].astype(np.float64)
-        if low.size == 1:
-            x = low.reshape(1, 1), high.reshape(1, 1)
-            parts.append(product_with(*x, part.reshape(part.shape[0], -1).T))
-            continue
+        part = matrix[group * channels : (group + 1) * channels]
         plus, minus = np.maximum(part, 0).sum(axis=2), np.minimum(part, 0).sum(axis=2)
         ends = low[group * inside : (group + 1) * inside], high[group * inside : (group + 1) * inside]
         with_plus = product_with(ends[0][None], ends[1][None], plus.T)

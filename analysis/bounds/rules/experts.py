@@ -51,7 +51,7 @@ def _experts(step: Step) -> Interval:
     most = _most(second, second_bias, inner).max(initial=0.0) * chosen
     count = float(first.shape[2] + second.shape[2] + len(first) + 16)
     size = np.asarray(float(most))
-    low, high, over = step.total(-size, size, size, count, x, router)
+    low, high, over = step.total(-size, size, size, count)
     over = over | (ANYTHING if any(overflows(float(part), count, dtype, bounded=True) for part in parts) else NONE)
     return step.result(low, high, x, router, special=spoilt(x, router) | over)
 

@@ -47,21 +47,20 @@ def matmul(step: Step, turned: tuple[bool, bool] = (False, False)) -> Interval:
 
 def as_rows(x: Interval) -> Interval:
     """A value of unknown rank as a matrix of unknown size, all of whose elements share one entry."""
-    return x.moved(lambda ends: ends.reshape(1, 1), (None, None))
+    return collapsed(x, (None, None))
 
 
 def by_weights(step: Step, x: Interval, weights: Weights, index: int) -> Interval:
     """X @ W for a constant W (k, n), the operand number `index`."""
-    layout, dims, x = weights.layout, step.dims[0], as_rows(x) if x.dims is None else x
+    layout, x = weights.layout, as_rows(x) if x.dims is None else x
     narrow = joined_along(x, range(x.low.ndim - 1)) if math.prod(x.low.shape[:-1]) > _ROWS else x
     lead, n, wide = narrow.low.shape[:-1], layout.n, narrow.low.shape[-1]
     if wide not in (1, layout.k):
         raise UnknownRangeError
-    stored = step.input(index)
-    if not stored.finite:
+    if not step.input(index).finite:
         require_finite(weights.elements())
     least, most = np.full((math.prod(lead), n), -np.inf), np.full((math.prod(lead), n), np.inf)
-    assumes, over = x.assumes | stored.assumes, np.asarray(ANYTHING)
+    assumes, over = x.assumes, np.asarray(ANYTHING)
     if x.ball is None or not layout.is_large or not _is_no_narrower(x, x.ball, layout.k):
         least, most, size = weights.box(narrow.low.reshape(-1, wide), narrow.high.reshape(-1, wide))
         if x.shares is not None and x.shares.axis == len(x.dims or ()) - 1:
@@ -69,17 +68,16 @@ def by_weights(step: Step, x: Interval, weights: Weights, index: int) -> Interva
             parts = held.min(axis=0, initial=0), held.max(axis=0, initial=0)  # there may be no part
             least, most, size = _shared(x.shares, parts, (least, most), size)
             assumes |= x.shares.assumes
-        least, most, over = step.total(least, most, size, layout.k, x, stored)
+        least, most, over = step.total(least, most, size, layout.k, x)
     if x.ball is not None:
         (lows, highs), size = weights.ball(x.ball)
         with np.errstate(all="ignore"):
             error = x.ball.slack * size
-            lows, highs, overflowing = step.total(lows - error, highs + error, size, layout.k + 3, x, stored)
+            lows, highs, overflowing = step.total(lows - error, highs + error, size, layout.k + 3, x)
         least, most, over = np.maximum(least, lows), np.minimum(most, highs), over & overflowing
     special: Bits = np.broadcast_to(spoilt(x) | over, least.shape)
-    shape = (*lead, n) if dims is None or len(dims) >= len(lead) + 1 else (n,)
-    least, most, special = least.reshape(shape), most.reshape(shape), special.reshape(shape)
-    return step.result(least, most, x, stored, special=special, assumes=assumes)
+    least, most = (end.reshape(*lead, n) for end in (least, most))
+    return step.result(least, most, x, special=special.reshape(*lead, n), assumes=assumes)
 
 
 def _is_no_narrower(x: Interval, ball: Ball, k: int) -> bool:
@@ -190,7 +188,7 @@ def _einsum(step: Step) -> Interval:
         return step.unbounded()
     if not arrow:
         letters = "".join(terms)
-        right = "".join(sorted(letter for letter in set(letters) if letters.count(letter) == 1))
+        right = "".join(letter for letter in letters if letters.count(letter) == 1)
     sizes: dict[str, int | None] = {}
     for term, operand in zip(terms, operands, strict=True):
         if operand.dims is None:

@@ -23,7 +23,7 @@ def _pad(step: Step) -> Interval:
     mode = step.text("mode", "constant")
     pads = step.ints("pads") or step.ints("paddings") or step.integers(1)
     rank = len(x.dims or ())
-    axes = step.axes(rank, "axes", 3) if x.dims is not None and step.value(3) is not None else None
+    axes = None if x.dims is None else step.axes(rank, "axes", 3)
     axes = list(range(rank)) if axes is None else axes
     dims, padded = step.dims[0], axes
     if pads is not None and x.dims is not None:

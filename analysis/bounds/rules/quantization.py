@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from castsmith.analysis.bounds.interval import NAN, NONE, PLUS, Interval, products
+from castsmith.analysis.bounds.interval import ANYTHING, NAN, NONE, PLUS, Interval, products
 from castsmith.analysis.bounds.rounding import is_float, largest, limits_of, unit_roundoff
 from castsmith.analysis.bounds.step import Rule, Step, spoilt
 
@@ -43,7 +43,7 @@ def _dequantize(step: Step) -> Interval:
     low, high = products((np.asarray(least), np.asarray(most)), (np.asarray(scale.least), np.asarray(scale.greatest)))
     with np.errstate(all="ignore"):
         error = np.maximum(np.abs(low), np.abs(high)) * 2 * unit_roundoff(dtype)
-    special = spoilt(*operands) | (PLUS | NAN if max(-least, most) > largest(dtype) else NONE)
+    special = spoilt(*operands) | (ANYTHING if max(-least, most) > largest(dtype) else NONE)
     return step.result(low - error, high + error, *operands, special=special)
 
 

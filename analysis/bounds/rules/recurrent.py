@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from castsmith.analysis.bounds.interval import ANYTHING, NAN, NONE, Interval, UnknownRangeError
-from castsmith.analysis.bounds.rounding import is_float, overflows, slack
+from castsmith.analysis.bounds.rounding import overflows, slack
 from castsmith.analysis.bounds.step import LONGEST, Rule, Step, longest
 
 _MOST_EXPONENT = 700.0
@@ -21,7 +21,7 @@ def _lstm(step: Step) -> list[Interval]:
     if "activations" in step.node.attributes or "clip" in step.node.attributes:
         raise UnknownRangeError
     x, dtype = step.input(0), step.dtypes[0]
-    if (x.dims is not None and len(x.dims) != _RANK) or not is_float(dtype):
+    if x.dims is not None and len(x.dims) != _RANK:
         raise UnknownRangeError
     turns, assumes = longest(x.dims or (None,) * _RANK, [1 if step.int("layout", 0) else 0])
     one = 1 + 2 * sum(slack(dtype))

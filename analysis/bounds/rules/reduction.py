@@ -76,9 +76,9 @@ def _sums(step: Step) -> Interval:
         return step.unbounded()
     if kind == "ReduceSum" and x.shares is not None and axes == [x.shares.axis]:
         most, (count, assumes) = np.asarray(x.shares.most), longest(x.dims, axes)
-        low, high, over = step.total(np.zeros(()), most, most, count, x, signs=PLUS)
+        _, high, _ = step.total(most, most, most, count)
         assumes |= x.assumes | x.shares.assumes
-        return step.result(np.maximum(low, 0), high, x, special=special_totals(x.bits) | over, assumes=assumes)
+        return step.result(np.zeros(()), high, x, special=special_totals(x.bits), assumes=assumes)
     if is_integer(dtype) and kind == "ReduceL2":  # the root of what may have wrapped round
         return step.anything()
     low, high = x.low, x.high
@@ -101,7 +101,7 @@ def _sums(step: Step) -> Interval:
         low, high = np.sqrt(low), np.sqrt(high)
     if dtype == DataType.DOUBLE and kind in _SQUARES:  # a definition of the operator goes by float
         low, high = with_slack(low, high, DataType.FLOAT)
-        over = over | np.where(overflows(size, count, DataType.FLOAT, bounded=x.bounded), PLUS, NONE)
+        over = np.where(overflows(size, count, DataType.FLOAT, bounded=x.bounded), PLUS, NONE)
     low, high, special = _squeezed(step, axes, *np.broadcast_arrays(low, high, special | over))
     return step.result(low, high, x, special=special, assumes=x.assumes | assumes)
 

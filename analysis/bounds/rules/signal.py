@@ -54,7 +54,7 @@ def _changed(step: Step, x: Interval) -> list[int] | None:
     if x.dims is None:
         return None
     rank, first = len(x.dims), 2 if step.opset >= 11 else 1
-    named, scales = step.ints("axes"), step.array(first) if step.value(first) is not None else None
+    named, scales = step.ints("axes"), step.array(first)
     axes = list(range(rank)) if named is None else [axis_of(axis, rank) for axis in named]
     if step.text("coordinate_transformation_mode", "") == "tf_crop_and_resize":
         return axes
@@ -87,7 +87,7 @@ def _short_fourier(step: Step) -> Interval:
     x, window = step.input(0), step.optional(2)
     if x.dims is not None and len(x.dims) < 2:
         raise UnknownRangeError
-    length = step.integers(3) if step.value(3) is not None else None
+    length = step.integers(3)
     count = length[0] if length else None if window is None or not window.dims else window.dims[0]
     if count is None:
         return step.unbounded()

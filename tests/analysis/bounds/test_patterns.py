@@ -7,9 +7,11 @@ import math
 import numpy as np
 import onnx.numpy_helper
 import onnx.parser
+import onnx_ir
 import pytest
 
 from castsmith import bounds
+from castsmith.analysis.bounds.patterns import is_node, same
 from castsmith.verification.bounds import Bound
 
 _CONSTANTS = """float e = {0.001}, float minus = {-0.001}, float one = {1}, float two = {2}, float three = {3},
@@ -207,3 +209,15 @@ def test_rows_of_a_known_norm_times_a_matrix(body: str, most: float) -> None:
         <{_CONSTANTS}, float[4] o = {{1, 1, 1, 1}}, float[4,1] m = {{1, 2, 3, 4}}> {{ {body} }}"""
     made = bounds(onnx.parser.parse_model(text))["y"]
     assert most <= made.magnitude <= most * 1.01
+
+
+@pytest.mark.parametrize(("domain", "known"), [("", True), ("ai.onnx", True), ("com.microsoft", False)])
+def test_an_operator_of_another_domain_is_another_one(domain: str, *, known: bool) -> None:
+    node = onnx_ir.Node(domain, "Sqrt", [onnx_ir.val("x")])
+    assert (is_node(node.outputs[0], "Sqrt") is node) is known
+    assert is_node(node.outputs[0], "Mul") is is_node(None, "Sqrt") is is_node(node.inputs[0], "Sqrt") is None
+
+
+def test_what_is_absent_is_the_same_as_nothing() -> None:
+    value = onnx_ir.val("x")
+    assert [same(a, b, {}) for a in (None, value) for b in (None, value)] == [False, False, False, True]

@@ -2,9 +2,10 @@
 
 Each line of `said.txt` is a case of `operators` or a random graph, with what is said of its values: the least and the
 greatest element, the mean size of the ends where there are several entries, what may be besides, the dimensions, and
-what is known of parts of a whole and of norms. The inputs of an `open` case have dimensions without a size, those of a
-`bare` one no shape. The lines of `limits.txt` are written by hand: opset, inputs with their ranges, nodes, and what is
-said. `python -m tests.analysis.bounds.test_step_tightness` writes both again.
+what is known of parts of a whole and of norms, what that assumes, and the inputs that leave it unbounded. The inputs
+of an `open` case have dimensions without a size, those of a `bare` one no shape. The lines of `limits.txt` are written
+by hand: opset, inputs with their ranges, nodes, and what is said. `python -m tests.analysis.bounds.test_step_tightness`
+writes both again.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ import onnx_ir
 import pytest
 
 from castsmith.analysis.bounds.interval import MINUS, NAN, PLUS, Interval
+from castsmith.analysis.bounds.rules.normalization import TWO_PASSES
+from castsmith.analysis.bounds.step import DEFAULTS, LENGTHS, NO_OVERFLOW
 from tests.analysis.bounds import operators
 from tests.analysis.bounds.containment import intervals
 from tests.analysis.bounds.graphs import Graph
@@ -30,6 +33,7 @@ FILE, LIMITS = (Path(__file__).with_name(name) for name in ("said.txt", "limits.
 _NEWEST = 24
 _SEEDS, _GRAPHS = 4, 60
 _WITHOUT_SIZES = ("open", "bare")
+_ASSUMED = {NO_OVERFLOW: "finite", LENGTHS: "short", DEFAULTS: "default", TWO_PASSES: "centered"}
 _TYPES = (onnx_ir.DataType.FLOAT, onnx_ir.DataType.INT32, onnx_ir.DataType.BFLOAT16)
 
 
@@ -41,7 +45,9 @@ def said(x: Interval) -> str:
     more = f"{' shares' if x.shares else ''}{'' if x.ball is None else f' ball {x.ball.radius:.3g}'}"
     dims = "?" if x.dims is None else ",".join("?" if dim is None else str(dim) for dim in x.dims)
     ends = f"[{x.least + 0.0:.8g}, {x.greatest + 0.0:.8g}]"
-    return f"{ends}{means}{special} ({dims}){more}{' if finite' if x.assumes else ''}"
+    assumed = " and".join(f" if {_ASSUMED[text]}" for text in sorted(x.assumes))
+    blamed = f" by {' '.join(sorted(x.blame))}" if x.blame else ""
+    return f"{ends}{means}{special} ({dims}){more}{assumed}{blamed}"
 
 
 def line(domain: str, op_type: str, opset: int, dtype: int, seed: int, sizes: str = "") -> str:

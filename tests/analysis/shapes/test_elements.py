@@ -12,7 +12,7 @@ import pytest
 from onnx_ir import DataType
 
 from castsmith.analysis.shapes.elements import Derived, Operation, array_of, fitted, holds, of_tensor
-from castsmith.numerics.symbols import UNKNOWN, Element, symbol
+from castsmith.numerics.symbols import UNKNOWN, Element, high_of, low_of, symbol
 
 FLOAT, HALF, BRAIN, DOUBLE = DataType.FLOAT, DataType.FLOAT16, DataType.BFLOAT16, DataType.DOUBLE
 INT64, UINT64, INT32, INT8, UINT8, BOOL = (
@@ -46,6 +46,7 @@ HELD: list[tuple[Element, DataType, bool]] = [
         (FEW * (1 << 40), INT64, True),
         (FEW * (1 << 62), INT64, False),
     ),
+    *((symbol("E", 0, 1 << 11), HALF, True), (symbol("F", 0, (1 << 11) + 1), HALF, False)),
     *((UNKNOWN, INT64, False), (UNKNOWN, FLOAT, False)),
 ]
 
@@ -58,6 +59,8 @@ CONSTANTS: list[tuple[Any, list[Any] | None]] = [
     (np.array([1.0, 0.5], np.float32), [1, Fraction(1, 2)]),
     (np.array([0.0], np.float32), [0]),
     (np.array([-0.0], np.float32), None),
+    (np.array([-1.5, 0.0], np.float32), [Fraction(-3, 2), 0]),
+    (np.array([2**53 + 1, 0, -5], np.int64), [2**53 + 1, 0, -5]),
     (np.array([np.inf], np.float32), None),
     (np.array([np.nan, 1], np.float32), None),
     (np.array([0.5], np.float16), [Fraction(1, 2)]),
@@ -94,7 +97,10 @@ def test_constants_that_are_read() -> None:
         ([1], DataType.COMPLEX64, None),
         ([1], DataType.FLOAT8E5M2, None),
         ([1], BRAIN, [1]),
+        ([1] * 64, FLOAT, [1] * 64),
         ([1] * 65, FLOAT, None),
+        ([1] * 1024, INT64, [1] * 1024),
+        ([1] * 1025, INT64, None),
         ([1] * 65, INT64, [1] * 65),
     ],
 )
@@ -108,6 +114,9 @@ def test_what_a_rule_reads_of_its_node() -> None:
     vector, matrix, open_ = array_of([1, 2], (2,)), array_of([1, 2], (1, 2)), array_of([1, SIZE], (2,))
     read = Operation(node, 21, [FLOAT], None, [None] * 4, [vector, matrix, open_, None], Derived())
     assert [read.integers(index) for index in range(5)] == [(1, 2), None, None, None, None]
+    lists = [read.operands([]).elements(index) for index in range(5)]
+    assert lists == [[1, 2], None, [1, SIZE], None, None]
+    assert read.operands([]).opset == 21
     assert [read.has(index) for index in range(3)] == [True, False, False]
     assert (read.parameter("axes", 0), read.parameter("starts", 0), read.parameter("starts", 1)) == ((3,), (1, 2), None)
     assert (read.integer("fmod", 1), read.floats) == (1, True)
@@ -120,3 +129,7 @@ def test_the_symbol_of_an_operation_and_its_operands_is_one() -> None:
     assert derived.cast(SIZE, INT8) == derived.cast(SIZE, INT8)
     assert derived.cast(SIZE, INT8) != derived.cast(FEW, INT8)
     assert derived.cast(SIZE, INT8) != derived.cast(SIZE, UINT8)
+    assert [(low_of(end), high_of(end)) for end in (derived.cast(SIZE, INT8), derived.cast(SIZE, UINT8))] == [
+        (-128, 127),
+        (0, 255),
+    ]

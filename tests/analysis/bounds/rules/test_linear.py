@@ -46,6 +46,7 @@ def test_elements_of_large_products_count_where_they_are_much_less_than_the_norm
     body = "a = LayerNormalization <epsilon = 0.01> (x, s) y = MatMul (a, v) z = MatMul (a, w) u = MatMul (x, w)"
     found = bounds(model_of(body, "float[1,4] x", constants), ranges={"x": (-size, size)})
     assert (found["y"].high, found["z"].high) == pytest.approx(most, rel=2e-3)
+    assert (-found["y"].low, -found["z"].low) == pytest.approx(most, rel=2e-3)
     assert found["u"].high == pytest.approx(4 * size, rel=1e-5)
 
 
