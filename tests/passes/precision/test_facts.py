@@ -68,6 +68,7 @@ ROWS: list[tuple[str, str]] = [
     ("y = Concat <axis = 0> (x, bigs)", "unfit 1 of 2 elements of bigs"),
     ("y = Gather (bigs, i)", "unfit 1 of 2 elements of bigs, constant"),
     ("y = Reshape (lows, s)", "masks lows, constant"),
+    ("y = Pad (lows, s)", ""),  # without the third operand, what it fills with
     ("y = ScatterElements (x, i, lows)", "masks lows"),
     ("y = Shape (lows)", ""),
     ("y = com.acme.Identity (low)", ""),
