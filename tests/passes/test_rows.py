@@ -23,6 +23,7 @@ from castsmith.ir.text import node_item, value_item
 from castsmith.ir.walks import nodes_of
 from castsmith.lowering.registry import make_pass
 from castsmith.numerics.errors import CastsmithError
+from castsmith.passes.core.rewrite_pass import RewritePass
 from castsmith.targets.target import load_target
 
 FOLDER = Path(__file__).with_name("rows")
@@ -45,6 +46,7 @@ def results(spec: str, text: str) -> Iterator[str]:
         yield re.sub(r"supported is \d+", "supported is ...", f"error {error}")
         return
     assert isinstance(result, RewriteResult)
+    assert isinstance(made, RewritePass)
     safety = {code.code: code.safety for code in made.codes if isinstance(code, Rule)}
     assert all(each.effect in safety[each.rule] for each in result.records.rewrites), "an effect its rule does not have"
     if result.modified:
