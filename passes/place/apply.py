@@ -102,7 +102,10 @@ def _serve(
         wanted_node, wanted = chain_names.get(chain, (node.name, node.outputs[0].name))
         node.name = namer.fresh(wanted_node or node.name or "castsmith_Cast")
         node.outputs[0].name = namer.fresh(wanted or node.outputs[0].name or "castsmith_cast")
-        _place(node, casts[base], first, nodes)
+        if first is None:
+            present(casts[base].producer(), "the node that makes the value").append(node)
+        else:  # of the region's nodes that use a value from outside
+            first.prepend(node)
         casts[chain] = node.outputs[0]
         nodes.append(node)
     for demand, chain in zip(root.demands, plan.served, strict=True):
@@ -124,12 +127,3 @@ def _cast_constant(value: onnx_ir.Value, chain: Chain, problem: Problem, namer: 
     constant = new_constant(name, onnx_ir.tensor(array, dtype=dtype, name=name))
     place_constant(constant, problem.moves[0].node, namer)
     return constant
-
-
-def _place(node: onnx_ir.Node, base: onnx_ir.Value, first: onnx_ir.Node | None, placed: Sequence[onnx_ir.Node]) -> None:
-    """Insert the cast after its operand; a cast of an outer value before the first node of the region that uses it."""
-    producer = base.producer()
-    if first is not None and producer not in placed:
-        first.prepend(node)
-        return
-    present(producer, "the node that makes the value").append(node)

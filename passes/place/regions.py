@@ -19,20 +19,13 @@ from castsmith.ir.walks import graph_of
 from castsmith.numerics.cast.settings import policy_for
 from castsmith.numerics.embedding import embeds
 from castsmith.numerics.errors import present
-from castsmith.passes.core.casts import cast_before, held
+from castsmith.passes.core.casts import cast_of, held
 from castsmith.passes.core.cost import Legality
 from castsmith.passes.place.chains import Casting, Chain, is_fixed, start
 from castsmith.passes.place.choices import Choice, Mode
-from castsmith.passes.place.movable import (
-    PASSED,
-    data_inputs,
-    elements_moved,
-    moves_input,
-)
+from castsmith.passes.place.movable import data_inputs, elements_moved, moves_input
 from castsmith.passes.place.problem import Demand, MovingNode, Problem, Root
 from castsmith.passes.place.sizes import Sizes
-
-_MEMBERS = PASSED | {"Cast"}
 
 _IN_A_ROW = 64
 """Largest number of casts in a row that is analysed: with more, more than two change values."""
@@ -59,17 +52,12 @@ def find_regions(
     casts: dict[onnx_ir.Node, CastNode] = {}
     members: dict[onnx_ir.Node, list[int]] = {}
     for node in graph:
-        if node.op_type not in _MEMBERS:
-            continue
-        indexes = data_inputs(node)
-        meaning = _movable_cast(node, inference, imports, ranges) if indexes is None else None
+        indexes, meaning = data_inputs(node), _movable_cast(node, inference, imports, ranges)
         if meaning is not None:
             casts[node], indexes = meaning, [0]
         elif not indexes or any(inference.type_of(node.inputs[index]) is None for index in indexes):
             continue
         members[node] = indexes
-    if not 0 < len(casts) < len(members):
-        return []
     first: dict[object, object] = {}
     for node, indexes in members.items():
         whole = _first(node, first)
@@ -106,8 +94,8 @@ def pose(
     if _longest_row(region) > _IN_A_ROW:
         return f"chain of more than {_IN_A_ROW} casts; skipped"
     opset, graph = opset_of(imports, "") or 1, graph_of(next(iter(region.nodes)))
-    types = {dtype for node, indexes in region.inputs.items() for dtype in _types_of(node, indexes, inference)}
-    steps = _steps(region.casts.values(), types, opset)
+    inputs = (node.inputs[index] for node, indexes in region.inputs.items() for index in indexes)
+    steps = _steps(region.casts.values(), {_type(value, inference) for value in inputs}, opset)
     if isinstance(steps, str):
         return steps
     if len(steps) != 2:
@@ -131,7 +119,7 @@ def pose(
                 histories[node.outputs[0]] = extended
             continue
         sizes.note_move(operands, node.outputs)
-        dtype = present(inference.type_of(operands[0]), "the element type")
+        dtype = _type(operands[0], inference)
         alike = len({histories[value] for value in operands}) == 1
         for output in node.outputs:
             histories[output] = histories[operands[0]] if alike else start(dtype)
@@ -170,7 +158,7 @@ def _movable_cast(
     node: onnx_ir.Node, inference: Inference, imports: Mapping[str, int], ranges: Ranges
 ) -> CastNode | None:
     """Return the node's cast, if it is a Cast that the standard fixes for all actual values."""
-    step = cast_before(node.outputs[0], inference) if node.op_type == "Cast" and node.outputs else None
+    step = cast_of(node, inference) if node.op_type == "Cast" and node.outputs else None
     if step is None:
         return None
     value, source, meaning = step
@@ -183,14 +171,11 @@ def _longest_row(region: Region) -> int:
     rows: dict[onnx_ir.Value | None, int] = {}
     for node in region.casts:
         rows[node.outputs[0]] = rows.get(node.inputs[0], 0) + 1
-    return max(rows.values(), default=0)
+    return max(rows.values())
 
 
-def _types_of(node: onnx_ir.Node, indexes: Iterable[int], inference: Inference) -> Iterable[DataType]:
-    for value in [*node.outputs, *(node.inputs[index] for index in indexes)]:
-        dtype = inference.type_of(value)
-        if dtype is not None:
-            yield dtype
+def _type(value: onnx_ir.Value | None, inference: Inference) -> DataType:
+    return present(inference.type_of(value), "the type of a value whose elements move")
 
 
 def _steps(casts: Iterable[CastNode], types: set[DataType], opset: int) -> tuple[CastNode, ...] | str:
@@ -203,7 +188,7 @@ def _steps(casts: Iterable[CastNode], types: set[DataType], opset: int) -> tuple
         }
         if len(policies) > 1:
             return "casts to one type have different settings"
-    for dtype in sorted(types - steps.keys()):
+    for dtype in types - steps.keys():
         steps[dtype] = CastNode(dtype, saturate=True, round_mode="up")
     return tuple(steps[dtype] for dtype in sorted(steps))
 
@@ -229,15 +214,12 @@ def _choices(
 
 
 def _history_of_source(value: onnx_ir.Value, inference: Inference, casting: Casting) -> Chain:
-    """Return the history of an outer value: a small constant may fit a narrower type."""
-    dtype = present(inference.type_of(value), "the element type")
-    tensor = constant_tensor(value)
-    for narrow in sorted(casting.types(), key=lambda dtype: dtype.itemsize):
-        if narrow == dtype:
-            continue
-        if tensor is not None and narrowed(tensor, narrow, casting.opset) is not None:
-            return casting.extend(start(narrow), dtype) or start(dtype)
-    return start(dtype)
+    """Return the history of an outer value: a small constant may fit the other type."""
+    dtype, tensor = _type(value, inference), constant_tensor(value)
+    (other,) = (each for each in casting.types() if each != dtype)
+    if tensor is None or narrowed(tensor, other, casting.opset) is None:
+        return start(dtype)
+    return present(casting.extend(start(other), dtype), "the chain of a cast to a type that holds the other")
 
 
 def _root(
@@ -262,9 +244,9 @@ def _casts_of(value: onnx_ir.Value, region: Region, elements: int, inference: In
     total, count = 0.0, 0
     for node in value.consumers():
         if node in region.casts:
-            types = (inference.type_of(value), region.casts[node].target)
+            types = (_type(value, inference), region.casts[node].target)
             moved, casts = _casts_of(node.outputs[0], region, elements, inference)
-            total += elements * sum(dtype.itemsize for dtype in types if dtype is not None) + moved
+            total += elements * sum(dtype.itemsize for dtype in types) + moved
             count += 1 + casts
     return total, count
 

@@ -19,7 +19,7 @@ from castsmith.analysis.inference.handed_on import handed_on
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.ops.table import traits_of
-from castsmith.ir.ops.traits import OF_ONE, Moves
+from castsmith.ir.ops.traits import OF_ONE
 from castsmith.ir.walks import all_nodes, all_values, subgraphs_of
 from castsmith.numerics.types import type_name
 from castsmith.passes.precision.constants import limits
@@ -115,7 +115,6 @@ _UNDERFLOW = 2.0**-126
 """Below this, a bound is that of a value that is 0 but for the rounding of float, which is what is proven of zeros."""
 _MOST_STEPS = 8
 """Nodes that are followed to where a value is added."""
-_MOVING = frozenset(Moves) - {Moves.FLOW, Moves.SHAPE, Moves.CONTENT, Moves.MAKE}
 
 
 def is_only_added(value: onnx_ir.Value, counts: Callable[[onnx_ir.Node], bool], steps: int = 0) -> bool:
@@ -136,7 +135,7 @@ def _passed(node: onnx_ir.Node) -> Iterator[tuple[onnx_ir.Value | None, onnx_ir.
     if node.domain not in DEFAULT_DOMAINS:
         return
     row = traits_of(node.domain, node.op_type)
-    if row.moves in _MOVING:
+    if row.moves is not None:
         yield from product(row.moved(node.inputs), node.outputs)
     elif node.op_type in PASSING:
         yield from product(node.inputs, node.outputs)

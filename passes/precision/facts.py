@@ -126,7 +126,7 @@ class Facts:
             held = any(dtype is None or embeds(dtype, self.aim.to) for dtype in (source, present_type))
             carried = Carried(counts=counts, integers=not held)
         else:
-            whole = bool(facts) and len(concerned) == len(inputs)
+            whole = len(concerned) == len(inputs)
             carried = Carried(
                 next((operand.unfit for operand in facts if operand.unfit), "") if moves else "",
                 tuple(dict.fromkeys(mask for operand in facts for mask in operand.masks)),
@@ -161,8 +161,8 @@ class Facts:
 
     def scales_count(self, node: onnx_ir.Node, value: onnx_ir.Value) -> bool:
         """True if a large constant multiplies values computed from integers: `(mask - 1) * 1e9`."""
-        others = [operand for operand in node.inputs if operand is not None and operand is not value]
-        return node.op_type == "Mul" and self.constants[value].size == 1 and self.are_counts(others)
+        factors = [operand for operand in node.inputs if operand is not None]
+        return node.op_type == "Mul" and self.constants[value].size == 1 and self.are_counts(factors)
 
     def are_counts(self, inputs: Sequence[onnx_ir.Value]) -> bool:
         """True if the values are computed only from integers, predicates and constants, and not from these alone."""

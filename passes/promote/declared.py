@@ -84,19 +84,16 @@ def follow_types(
     retyped: dict[str, list[tuple[ValueItem, ValueItem]]] = {}
     for value, dtype in inference.types.items():
         # A shape without a type is not saved, and the promotion rule may need the rank.
-        declared = value.dtype is not None or value.shape is not None
-        if declared and value.dtype != dtype and value not in ambiguous:
+        declared, home = value.dtype is not None or value.shape is not None, value.graph
+        # What a node gave that was replaced is in no graph any more.
+        if home is not None and declared and value.dtype != dtype and value not in ambiguous:
             before = value_item(value)
             set_element_type(value, dtype)
-            retyped.setdefault(_graph_name(value), []).append((before, value_item(value)))
+            retyped.setdefault(home.name or "", []).append((before, value_item(value)))
     for name, pairs in retyped.items():
         before, after = zip(*pairs, strict=True)
         reason = "the declared types are corrected to those that the nodes give"
         records.rewrites.append(Rewrite(NAME, DECLARE_TYPES.code, Site(name), before, after, reason, Effect.REPAIR))
-
-
-def _graph_name(value: onnx_ir.Value) -> str:
-    return value.graph.name or "" if value.graph is not None else ""
 
 
 def convert_joined_output(

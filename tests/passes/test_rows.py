@@ -16,12 +16,14 @@ import onnx.parser
 import onnx_ir
 import pytest
 
+from castsmith.ir.codes import Rule
 from castsmith.ir.io.loading import from_proto
 from castsmith.ir.records import Item, Records, RewriteResult
 from castsmith.ir.text import node_item, value_item
 from castsmith.ir.walks import nodes_of
 from castsmith.lowering.registry import make_pass
 from castsmith.numerics.errors import CastsmithError
+from castsmith.passes.core.rewrite_pass import RewritePass
 from castsmith.targets.target import load_target
 
 FOLDER = Path(__file__).with_name("rows")
@@ -38,11 +40,15 @@ def results(spec: str, text: str) -> Iterator[str]:
     head = f'<ir_version: {ir_version}, opset_import: ["" : {opset}, {IMPORTS}]> g '
     try:
         model = from_proto(onnx.parser.parse_model(head + text))
-        result = make_pass(name, settings)(model)
+        made = make_pass(name, settings)
+        result = made(model)
     except CastsmithError as error:
         yield re.sub(r"supported is \d+", "supported is ...", f"error {error}")
         return
     assert isinstance(result, RewriteResult)
+    assert isinstance(made, RewritePass)
+    safety = {code.code: code.safety for code in made.codes if isinstance(code, Rule)}
+    assert all(each.effect in safety[each.rule] for each in result.records.rewrites), "an effect its rule does not have"
     if result.modified:
         yield from after(model)
     yield from told(result.records)

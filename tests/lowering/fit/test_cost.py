@@ -37,6 +37,18 @@ def test_a_view_moves_nothing() -> None:
     assert cost("<int64[2] s = {2, 3}> { a = Identity (x) y = Reshape (a, s) }") == Cost(2, 0, 0, 16)
 
 
+def test_only_the_operators_of_onnx_are_views_and_casts() -> None:
+    for name in ("Identity", "Cast"):
+        assert cost(f"{{ y = com.acme.{name} (x) }}") == Cost(1, 0, 48, 0)
+
+
+def test_elements_of_mixed_operands_of_unknown_type_and_of_half_a_byte() -> None:
+    mixed = cost("<int32[3] i = {1, 2, 3}> { a = Mul (x, i) y = Relu (a) }")
+    assert mixed == Cost(2, 0, 24 + 12 + 24 + 48, 12)
+    assert cost("{ a = com.acme.Thing (x) y = com.acme.Thing (a) }") == Cost(2, 0, 48, 0)
+    assert cost("<int4[3] w = {1, 2, 3}> { t = Transpose (w) y = Relu (x) }") == Cost(2, 0, 48 + 2 + 2, 2)
+
+
 def test_unknown_dimensions_are_64() -> None:
     assert cost("{ y = Identity (x) w = Relu (z) }") == Cost(2, 0, 2 * 4 * 64, 0)
 

@@ -217,6 +217,26 @@ def test_placeholders_of_quantizers_are_removed_once_nothing_calls_them() -> Non
     assert [name for _, name, _ in result.model.functions] == ["Other", "BipolarQuant"]
 
 
+def test_placeholders_of_other_domains_and_of_what_is_still_called_stay() -> None:
+    """A function that passes its operand on is inlined, a placeholder never; an import without use goes."""
+    imports, domain = (
+        '"qonnx.custom_op.general": 1, "own": 1, "onnx.brevitas": 1',
+        '<domain: "{}", opset_import: ["": 21{}]>',
+    )
+    text = f"""<ir_version: 10, opset_import: ["": 21, {imports}]>
+        g (float[4] x, float t) => (float[4] y, float[4] z) <float s = {{1}}, float b = {{4}}> {{
+            y = own.F (x, t) z = qonnx.custom_op.general.Trunc <rounding_mode = "FLOOR"> (x, s, t, b, b)
+        }}
+        {domain.format("own", ', "onnx.brevitas": 1')} F (a, s) => (c) {{ c = onnx.brevitas.BipolarQuant (a, s) }}
+        {domain.format("onnx.brevitas", "")} BipolarQuant (x, s) => (x) {{ }}
+        {domain.format("qonnx.custom_op.general", "")} Trunc (x, s, z, i, o) => (x) {{ }}
+        {domain.format("own", "")} Quant (x) => (x) {{ }}"""
+    result = castsmith.optimize(onnx.parser.parse_model(text), target=LACKS, passes=["lower-quant"])
+    assert [name[:2] for name in result.model.functions] == [("qonnx.custom_op.general", "Trunc"), ("own", "Quant")]
+    assert "Where" in [node.op_type for node in result.model.graph]
+    assert "onnx.brevitas" not in result.model.graph.opset_imports
+
+
 @pytest.mark.parametrize(("before", "after"), [(7, 8), (8, 8), (9, 9)])
 def test_functions_need_ir_version_8(before: int, after: int) -> None:
     text = "g (float[2] x) => (uint8[2] y) { a = Neg (x) y = Cast <to = 2> (a) }"

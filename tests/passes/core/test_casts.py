@@ -27,6 +27,7 @@ LARGEST = [
     ("int64", "float16", "bool", 2**11),
     ("int64", "float", "int8", 127),  # a float that no int8 holds is undefined
     ("float", "int64", "int8", 127),
+    ("int64", "float", "int16", 2**15 - 1),
     ("float16", "int64", "int8", 127),
     ("int64", "float", "float16", 2**24),  # rounds and overflows alike
     ("float", "int64", "float16", 2**24),

@@ -93,3 +93,16 @@ def require_choices(text: str, legality: Legality, expected: str) -> None:
 
 def test_the_types_that_a_move_may_get() -> None:
     check_all(require_choices, CHOICES)
+
+
+def test_a_cast_without_results_and_a_model_without_an_opset() -> None:
+    moved = "a = Cast <to = 1> (x) b = Transpose (a) y = Cast <to = 10> (b)"
+    model = onnx_ir.from_onnx_text(
+        f"{_HEAD} g (float16[2,2] x) => (float16[2,2] y) {{ u = Cast <to = 1> (x) {moved} }}"
+    )
+    model.graph[0].resize_outputs(0)
+    assert placed(model).modified
+    assert [node.op_type for node in model.graph] == ["Cast", "Transpose"]
+    model = onnx_ir.from_onnx_text(f"{_HEAD} g (float16[2,2] x) => (float16[2,2] y) {{ {moved} }}")
+    model.graph.opset_imports.clear()
+    assert not placed(model).modified

@@ -51,6 +51,7 @@ BODIES = {
     "arithmetic": ("y = Add (x, w)", "", "x y"),
     "a movement": ("a = Identity (x) y = Reshape (a, n)", "", "x a y"),
     "another domain": ("a = com.acme.Add (x, w) b = com.acme.Identity (x) y = Neg (w)", "", "x"),
+    "what is known of the shape": ("a = Shape (x) y = Expand (w, a)", "", "x"),
     "what may be small": ("a = Exp (x) b = Sigmoid (x) y = Neg (w)", "", "x"),
     "its indices": ("i = Cast <to = 7> (x) y = Gather (w, i)", "", "x i"),
     "If": ("y = If (c) <then_branch = t () => (float[3] r) { r = Neg (x) }, else_branch = e () => (float[3] s)"
@@ -98,6 +99,15 @@ def test_a_value_of_a_function_is_known_by_the_name_of_the_function() -> None:
     model = parsed("y = loc.F (w, x)", BODIES["a function"][1])
     inside = {key for value, key in keys_of(model).items() if (value.name or "-") in "pqr"}
     assert inside == {"loc::F/p", "loc::F/q", "loc::F/r"}
+    branches = "r = If (q) <then_branch = a () => (s) { s = Neg (p) }, else_branch = b () => (t) { t = Abs (p) }>"
+    model = parsed("y = loc.F (x, c)", f'<domain: "loc", opset_import: ["": 17]> F (p, q) => (r) {{ {branches} }}')
+    assert {"loc::F/r", "loc::F/s", "loc::F/t"} <= set(keys_of(model).values())
+
+
+_MOVED = [
+    " ".join(f"m{step} = Identity ({f'm{step - 1}' if step else 'a'})" for step in range(count)) for count in (7, 8)
+]
+"""Movements in a row: seven, and one more, after which nothing is followed."""
 
 
 @pytest.mark.parametrize(
@@ -111,6 +121,10 @@ def test_a_value_of_a_function_is_known_by_the_name_of_the_function() -> None:
         ("a = Mul (x, w) y = Add (a, w)", None, "x"),
         ("a = Mul (x, w) y = com.acme.Add (a, w)", 1.0, "x a"),
         ("a = Mul (x, w) y = Neg (w)", 1.0, "x a"),  # nothing reads it
+        ("a = Mul (x, w) p, q = Split (a) y = Add (p, q)", 1.0, "x"),
+        ("a = Mul (x, w) p, q = Split (a) r = Neg (q) y = Add (p, w)", 1.0, "x a p q r"),
+        (f"a = Mul (x, w) {_MOVED[0]} y = Add (m6, w)", 1.0, "x"),
+        (f"a = Mul (x, w) {_MOVED[1]} y = Add (m7, w)", 1.0, "x a m0 m1 m2 m3 m4 m5 m6 m7"),
         ("a = Mul (x, w) y = Div (a, w)", 1.0, "x a"),
         ("a = Mul (x, w) b = Add (a, w) y = Mul (a, b)", 1.0, "x a"),
     ],

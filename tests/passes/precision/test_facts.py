@@ -68,6 +68,7 @@ ROWS: list[tuple[str, str]] = [
     ("y = Concat <axis = 0> (x, bigs)", "unfit 1 of 2 elements of bigs"),
     ("y = Gather (bigs, i)", "unfit 1 of 2 elements of bigs, constant"),
     ("y = Reshape (lows, s)", "masks lows, constant"),
+    ("y = Pad (lows, s)", ""),  # without the third operand, what it fills with
     ("y = ScatterElements (x, i, lows)", "masks lows"),
     ("y = Shape (lows)", ""),
     ("y = com.acme.Identity (low)", ""),
@@ -78,6 +79,9 @@ ROWS: list[tuple[str, str]] = [
     ("y = Cast <to = 1> (j)", "counts"),
     ("y = Cast <to = 1> (b)", "counts"),
     ("y = Cast <to = 1> (h)", ""),
+    ("m = com.acme.Thing (x) y = Cast <to = 1> (m)", ""),
+    ("m = com.acme.Thing (x) k = Cast <to = 1> (b) y = Mul (k, m)", ""),
+    ("m = com.acme.Thing (x) y = Concat <axis = 0> (lows, m)", "masks lows"),
     ("y = Cast <to = 1> (x)", ""),
     ("y = Cast <to = 11> (low)", "masks low"),
     ("y = Cast <to = 7> (low)", ""),

@@ -166,6 +166,8 @@ STORED: list[tuple[str, str]] = [
     (f"=> (float[127] y) <float[127] w = {_127}> {{ y = Add (z, w) }}", ""),
     (f"=> (double[128] y) <double[128] w = {_128}> {{ y = Add (d, w) }}", "double for Add"),
     (f"=> (float16[128] y) <float16[128] w = {_128.replace('0.1', '14336')}> {{ y = Add (h, w) }}", ""),
+    (f"=> (float[128] y) <float[128] w = {_128}> {{ [castsmith_w_to_float] a = Relu (x) y = Add (a, w) }}",
+     "float for Add"),
     (f"=> (float[128] y) <float[128] w = {_128}> {{ y = Relu (x) }}", ""),
     (f"=> (float[128] y, float[128] w) <float[128] w = {_128}> {{ y = Add (x, w) }}", ""),
     (f"=> (float[128] y, float[128] k) {{ k = Constant <value_floats = {_FLOATS}> () y = Add (x, k) }}", ""),
@@ -192,6 +194,8 @@ def require_stored(rest: str, expected: str) -> None:
         for node in casts
     ]
     assert "".join(said) == expected
+    names = [node.name for node in all_nodes(result.model) if node.name]
+    assert len(set(names)) == len(names)
     assert bool(result.modified) == bool(expected)
     onnx.checker.check_model(onnx_ir.to_proto(result.model), full_check=True)
 
