@@ -30,7 +30,7 @@ from castsmith.numerics.types import ElementType, Kind, element_type, type_name
 from castsmith.passes.core.casts import cast_before, cast_of, harmless
 from castsmith.passes.place.movable import data_inputs
 
-_TELLING = (0.1, 1 / 3, 3, 1 + 2**-11 + 2**-40, 1e5, 300, 70_000, 2**24 + 1, 2**31 + 5, 2**53 + 1, -1)
+_TELLING = (0.1, 1 / 3, 3, 1 + 2**-11 + 2**-40, 1e5, 300, 2**24 + 1, 2**31 + 5, 2**53 + 1, -1)
 """Numbers that may show a loss: easier to follow than the witness of the proof, a subnormal."""
 
 _NEAR = 2

@@ -68,7 +68,10 @@ def test_bounds_that_are_attributes_count() -> None:
 
 NUMBERS = {
     name: int(DataType[name.upper()])
-    for name in ("float", "uint8", "int8", "int32", "int64", "float16", "bfloat16", "double", "float4e2m1")
+    for name in (
+        *("float", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "double", "float4e2m1"),
+        *("float8e4m3fn", "float8e5m2"),
+    )
 }
 FLOOR = "round in the floating-point type, for example with Floor or Round, to keep NaN"
 INTENDED = "remove both unless the rounding is intended"
@@ -96,6 +99,17 @@ CHAINS: dict[tuple[str, str, str], str] = {
     ("int64", "double", "int64"): "note lossy-cast-chain | loses values that int64 holds: 9007199254740993 becomes"
     f" 9007199254740992 | {INTENDED}",
     ("float", "float16", "float16"): "",
+    # Numbers that are easy to follow, where there is one.
+    **{(a, b, c): f"note lossy-cast-chain | loses values that {c} holds: {numbers} | {INTENDED}"
+       for a, b, c, numbers in (
+        ("int16", "uint8", "int16", "300 becomes 44"),
+        ("int32", "float", "int32", "16777217 becomes 16777216"),
+        ("int64", "int32", "int64", "2147483653 becomes -2147483643"),
+        ("int8", "uint8", "int16", "-1 becomes 255"))},
+    **{("double", b, c): f"warning double-rounding | rounds twice: {numbers}"
+       f" | cast from double to {c} directly if one rounding is intended" for b, c, numbers in (
+        ("float8e4m3fn", "float8e5m2", "0.3333333333333333 becomes 0.375, and by one cast 0.3125"),
+        ("float", "float16", "1.0004882812509095 becomes 1.0, and by one cast 1.001"))},
 }  # fmt: skip
 
 
