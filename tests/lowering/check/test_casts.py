@@ -155,8 +155,10 @@ def test_what_a_proof_of_the_values_excludes_is_no_chain(size: int, told: int) -
     assert len(found) == 1 + told
 
 
-TWICE = "warning double-rounding | g: y (Cast) | {0} to {1} to {2} rounds twice: {3} | cast from {0} to {2} directly if"
-TWICE += " one rounding is intended"
+TWICE = (
+    "warning double-rounding | g: y (Cast) | {0} to {1} to {2} rounds twice: {3} | cast from {0} to {2} directly if"
+    " one rounding is intended"
+)
 F = """<domain: "other", opset_import: ["" : 23]> f (u) => (w) { a = Cast <to = 10> (u) w = Cast <to = 1> (a) }"""
 LOSES = "note lossy-cast-chain | {} (Cast) | {} loses values that {} holds: {} | " + INTENDED
 OTHERS: dict[str, tuple[str, list[str]]] = {

@@ -12,6 +12,7 @@ _HEAD = '<ir_version: 10, opset_import: ["" : 21, "f" : 1, "ai.onnx.ml" : 3]> '
 _X = "g (float[2] x) => (float[2] y)"
 _CALL = f"""{_HEAD} {_X} {{ y = f.h <k = 2.0> (x) }} <domain: "f", opset_import: ["" : 21]> h <k, j> (p) => (q) {{
     r = Constant <value_float: float = @k> () q = Add (p, r) }}"""
+_FUNCTION = ' <domain: "f", opset_import: ["" : 21]> {} (p) => (q) {{ q = Abs (p) }}'
 _BRANCHES = """g (bool c, float[2] x, float[2] z) => (float[2] y) { a = Abs (x) y = If (c) <
     then_branch = t () => (float[2] p) { o = Neg (a) p = Add (o, z) },
     else_branch = e () => (float[2] q) { q = Abs (x) }> }"""
@@ -95,6 +96,12 @@ UNLIKE: dict[str, tuple[str, str, list[str]]] = {
         f"""{_X} {{ y = f.n <b = i () => (float[2] r) {{ u = Abs (x) r = Neg (x) }}> (x) }}""",
         ["node-added"],
     ),
+    "a branch that gives a result twice": (
+        f"{_X} {{ y = f.n <b = i () => (float[2] r, float[2] r) {{ r = Neg (x) }}> (x) }}",
+        f"{_X} {{ y = f.n <b = i () => (float[2] r, float[2] s) {{ r = Neg (x) s = Neg (x) }}> (x) }}",
+        ["node-added"],
+    ),
+    "functions": (_CALL, _CALL + "".join(map(_FUNCTION.format, "bdc")), ["function-added"] * 3),
     "a branch of another result": (
         f"""{_X} {{ y = f.n <b = i () => (float[2] r) {{ r = Neg (x) u = Abs (x) }}> (x) }}""",
         f"""{_X} {{ y = f.n <b = i () => (float[2] u) {{ r = Neg (x) u = Abs (x) }}> (x) }}""",
@@ -131,3 +138,10 @@ def test_a_reference_is_not_at_its_default_and_without_opsets_nothing_is() -> No
     ]
     assert list(attributes_without_defaults(plain, None)) == list(attributes_without_defaults(plain, {})) == ["alpha"]
     assert operator_key(onnx_ir.Node("ai.onnx", "Elu", [], overload="o")) == ("", "Elu", "o")
+
+
+def test_functions_are_told_by_name() -> None:
+    names = "fedcab"
+    assert [change[1] for change in changes(_CALL, _CALL + "".join(map(_FUNCTION.format, names)))] == [
+        f"f.{name}" for name in sorted(names)
+    ]
