@@ -517,8 +517,8 @@ WORDS: list[tuple[Target, str, list[str]]] = [
     (LISTED, f"{X} {{ y = com.microsoft.Foo (x) }}",
      has_no("Foo of com.microsoft: it needs a custom operator library", way_out=_REGISTER)),
     (LISTED, "g (uint8[2] u, bool[2] b) => (bool[2] y) { y = And (u, b) }",
-     ["error type-not-allowed | g: y (And) | u (uint8, an input): And of opset 20 supports neither uint8 nor a type that"
-      " holds it (no opset does) | cast the operand in the model"]),
+     ["error type-not-allowed | g: y (And) | u (uint8, an input): And of opset 20 supports neither uint8 nor a type"
+      " that holds it (no opset does) | cast the operand in the model"]),
     (LISTED, f"{X} {{ y = other.f (x) }} {F.format('Neg (a)').replace('lib', 'other')}",
      ["error unregistered-operator | g: y (f) | t does not load f: the model does not import its domain other |"
       f" import it, and {_REGISTER}"]),
