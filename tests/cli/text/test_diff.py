@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from castsmith.cli.text.diff import change_forms, comparison_lines
+import pytest
+
+from castsmith.cli.text.diff import (
+    _form,  # pyright: ignore[reportPrivateUsage]
+    change_forms,
+    comparison_lines,
+)
 from castsmith.ir.records import Item, NodeItem, Site, ValueItem
 from castsmith.verification.diff.interface import Change
 from castsmith.verification.diff.models import ModelDiff
@@ -210,3 +216,16 @@ def test_constants_that_differ_in_values_alone_are_not_alike() -> None:
         sites = Site("g"), Site("h")
         changes = [Change("constant-changed", str(s), "constant w", *texts, "", before, after, s) for s in sites]
         assert (len({*change_forms(changes)}) == 1) is alike, (before, after, texts)
+
+
+@pytest.mark.parametrize(
+    ("kind", "alike"),
+    [
+        *((f"{what}-changed", True) for what in ("operator", "operand", "type", "attribute")),
+        *(("node-added", True), ("node-removed", True), ("constant-changed", False), ("output-count-changed", False)),
+    ],
+)
+def test_which_changes_can_be_alike(kind: str, alike: bool) -> None:
+    change = Change(kind, "g", "s", "a", "b")
+    assert (_form(0, [change]) == _form(1, [change])) is alike
+    assert _form(0, [change, Change("input-added", "g", "s", "", "b")]) == ("0",)
