@@ -165,6 +165,7 @@ def test_findings_say_what_they_are_about() -> None:
         (SMALLER, "g (double[2] v, int64[2] x) => (int64[2] y) { y = Cast <to = 7> (v) }", ["double", "int64"]),
         (listed, f"{newer} g (float[2] x) => (float[2] y) {{ y = Neg (x) }}", ["ai.onnx.ml"]),
         (None, "g (float[2] x) => (float[2] y) { y = local.Thing (x) }", ["local"]),
+        (replace(listed, opsets={}), "g (float[2] x) => (float[2] y) { y = local.Thing (x) }", ["Thing"]),
         (None, branches, ["output p"]),
     ):
         model = onnx_ir.from_onnx_text(text) if text.startswith("<") else model_of(text)
