@@ -512,7 +512,8 @@ WORDS: list[tuple[Target, str, list[str]]] = [
     (LISTED, f"{X} {{ y = com.ms.internal.nhwc.Conv (x, x) }}", []),
     (LISTED, f"{X} {{ a = com.microsoft.BiasGelu (x, x) y = com.microsoft.BiasGelu (a, x) }}", []),
     (LISTED, f"{X} {{ y = com.microsoft.FastGelu (x) }}", []),
-    (LISTED, f"{X} {{ y = com.microsoft.FastGelu (x, ) }}", []),
+    (LISTED, "g (float[2,3,4] x, float[4] k) => (float[2,3,4] y)"
+     " { y = com.microsoft.SkipLayerNormalization (x, x, k, , k) }", []),
     (CALLING, f"{X} {{ y = Abs (x) }}", has_no("Abs")),
     (OPERATORS, f"{X} {{ y = qonnx.custom_op.general.BipolarQuant (x, x) }}", [_NO_BIPOLAR]),
     (replace(OPERATORS, operators={"": {"Add"}}), f"{X} {{ y = Softmax <axis = 2> (x) }}", has_no("Softmax")),
