@@ -55,7 +55,7 @@ def _timed() -> Generator[Callable[[str], None]]:
         now = time.perf_counter()
         for step, start in running:
             print_line(f"castsmith: {now - start:8.3f} s  {step}", sys.stderr)
-        running[:] = [(name, now)] if name else []
+        running[:] = [(name, now)]
 
     yield announce
     announce("")

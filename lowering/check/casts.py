@@ -25,12 +25,11 @@ from castsmith.ir.walks import all_nodes, graph_of, imports_by_scope
 from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.embedding import embeds
 from castsmith.numerics.errors import CastError, ElementTypeError
-from castsmith.numerics.exactness import Collapse
 from castsmith.numerics.types import ElementType, Kind, element_type, type_name
 from castsmith.passes.core.casts import cast_before, cast_of, harmless
 from castsmith.passes.place.movable import data_inputs
 
-_TELLING = (0.1, 1 / 3, 3, 1 + 2**-11 + 2**-40, 1e5, 300, 70_000, 2**24 + 1, 2**31 + 5, 2**53 + 1, -1)
+_TELLING = (0.1, 1 / 3, 3, 1 + 2**-11 + 2**-40, 1e5, 300, 2**24 + 1, 2**31 + 5, 2**53 + 1, -1)
 """Numbers that may show a loss: easier to follow than the witness of the proof, a subnormal."""
 
 _NEAR = 2
@@ -151,10 +150,10 @@ def _chain_finding(
         verdict = chain_verdict(chain.source, chain.first, last, opset)
     except (ElementTypeError, CastError):
         return None  # a type that Cast does not support, which is a separate finding
-    return None if verdict else _classified(node, chain, verdict)
+    return None if verdict.witness is None else _classified(node, chain, verdict.witness)  # text has none
 
 
-def _classified(node: onnx_ir.Node, chain: _Chain, verdict: Collapse) -> Diagnostic | None:
+def _classified(node: onnx_ir.Node, chain: _Chain, witness: float) -> Diagnostic | None:
     """Return the finding for the chain: NaN lost, a second rounding, or values lost that one cast would keep."""
     a, b, c = map(element_type, chain.types)
     site = site_of(node)
@@ -162,9 +161,7 @@ def _classified(node: onnx_ir.Node, chain: _Chain, verdict: Collapse) -> Diagnos
         message = f"{chain} loses NaN, which {type_name(b.dtype)} does not have"
         way_out = "round in the floating-point type, for example with Floor or Round, to keep NaN"
         return Diagnostic(NAN_LOST_IN_CHAIN.code, Severity.NOTE, site, message, way_out)
-    if verdict.witness is None:
-        return None
-    value, through, at_once = _example(chain, verdict.witness)
+    value, through, at_once = _example(chain, witness)
     if embeds(a.dtype, c.dtype):
         message = f"{chain} loses values that {type_name(c.dtype)} holds: {value} becomes {through}"
         return Diagnostic(
@@ -190,7 +187,8 @@ def _example(chain: _Chain, witness: float) -> tuple[str, str, str]:
     first, second = ({"saturate": c.saturate, "round_mode": c.round_mode} for c in (chain.first, chain.last))
     between = cast(x, middle, opset=chain.opset, **first)  # type: ignore[arg-type]
     through, at_once = (cast(array, last, opset=chain.opset, **second) for array in (between, x))  # type: ignore[arg-type]
-    index = int(np.asarray(through != at_once).argmax())
+    both_nan = (through != through) & (at_once != at_once)
+    index = int(np.asarray((through != at_once) & ~both_nan).argmax())
     return str(x[index]), str(through[index]), str(at_once[index])
 
 

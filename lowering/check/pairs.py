@@ -110,7 +110,7 @@ def narrowed_findings(scene: Scene) -> Iterator[Diagnostic]:
     """Yield one note per type that the target holds in a smaller one, at the first value that may not fit there."""
     missing = dict(scene.target.narrowed)
     for value in all_values(scene.model) if missing else ():
-        dtype = scene.type_of(value) or value.dtype
+        dtype = scene.type_of(value)
         if dtype is None or dtype not in missing or is_prescribed(value, scene.imports):
             continue
         range_, holder = scene.ranges.get(value), missing[dtype]

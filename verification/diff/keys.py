@@ -72,7 +72,7 @@ def _defaults(domain: str, op_type: str, opset: int) -> dict[str, onnx_ir.Attr]:
 
 def _same(attribute: onnx_ir.Attr, default: onnx_ir.Attr) -> bool:
     """True if equal; defaults are numbers and texts, and repr distinguishes zeros of different sign."""
-    return not attribute.is_ref() and attribute.type == default.type and repr(attribute.value) == repr(default.value)
+    return not attribute.is_ref() and repr(attribute.value) == repr(default.value)
 
 
 ABSENT = -1

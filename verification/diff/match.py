@@ -55,8 +55,7 @@ class Matching:
         for by_names in (True, False):
             waiting: dict[Hashable, list[Node]] = {}
             for node in reversed(self.left(0)):
-                if (content := key(node)) is not None:
-                    waiting.setdefault((content, _names(node) if by_names else ()), []).append(node)
+                waiting.setdefault((key(node), _names(node) if by_names else ()), []).append(node)
             for node in self.left(1):
                 content = key(node)
                 candidates = None if content is None else waiting.get((content, _names(node) if by_names else ()))

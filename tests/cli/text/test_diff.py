@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from castsmith.cli.text.diff import change_forms, comparison_lines
+import pytest
+
+from castsmith.cli.text.diff import (
+    _form,  # pyright: ignore[reportPrivateUsage]
+    _retyped_from,  # pyright: ignore[reportPrivateUsage]
+    _types,  # pyright: ignore[reportPrivateUsage]
+    change_forms,
+    comparison_lines,
+)
 from castsmith.ir.records import Item, NodeItem, Site, ValueItem
 from castsmith.verification.diff.interface import Change
 from castsmith.verification.diff.models import ModelDiff
@@ -210,3 +218,43 @@ def test_constants_that_differ_in_values_alone_are_not_alike() -> None:
         sites = Site("g"), Site("h")
         changes = [Change("constant-changed", str(s), "constant w", *texts, "", before, after, s) for s in sites]
         assert (len({*change_forms(changes)}) == 1) is alike, (before, after, texts)
+
+
+@pytest.mark.parametrize(
+    ("kind", "alike"),
+    [
+        *((f"{what}-changed", True) for what in ("operator", "operand", "type", "attribute")),
+        *(("node-added", True), ("node-removed", True), ("constant-changed", False), ("output-count-changed", False)),
+    ],
+)
+def test_which_changes_can_be_alike(kind: str, alike: bool) -> None:
+    change = Change(kind, "g", "s", "a", "b")
+    assert (_form(0, [change]) == _form(1, [change])) is alike
+    assert _form(0, [change, Change("input-added", "g", "s", "", "b")]) == ("0",)
+
+
+ABS = Site("g", "n", "Abs")
+
+
+def of_types(before: str, after: str, kind: str = "type-changed", site: Site | None = ABS) -> Change:
+    items = [ValueItem("v", element) if element else None for element in (before, after)]
+    return Change(kind, "g", "s", before, after, removed=items[0], made=items[1], site=site)
+
+
+def test_nodes_of_which_the_types_alone_changed() -> None:
+    one, other = of_types("float", "float16"), of_types("float", "int8")
+    assert _retyped_from([one, one]) == ("g", "float", "float16")
+    for group in (
+        [one, other], [one, of_types("float", "float16", "constant-changed")], [of_types("", "float16")],
+        [of_types("float", "")], [of_types("float", "float")], [of_types("float", "float16", site=None)],
+    ):  # fmt: skip
+        assert _retyped_from(group) is None
+
+
+def test_constants_of_which_the_type_changed() -> None:
+    assert _types(of_types("float", "int8", "constant-changed")) == ("float", "int8")
+    for before, after, kind in (
+        ("float", "int8", "type-changed"), ("", "int8", "constant-changed"), ("float", "", "constant-changed"),
+        ("float", "float", "constant-changed"),
+    ):  # fmt: skip
+        assert _types(of_types(before, after, kind)) is None

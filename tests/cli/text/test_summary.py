@@ -16,7 +16,11 @@ from onnx_ir import DataType
 from castsmith.cli.exit_codes import worst
 from castsmith.cli.messages import complain
 from castsmith.cli.report.savings import Amount, Measure, ModelSizes
-from castsmith.cli.text.summary import fault_lines, print_result
+from castsmith.cli.text.summary import (
+    _differing,  # pyright: ignore[reportPrivateUsage]
+    fault_lines,
+    print_result,
+)
 from castsmith.cli.text.verify import verdict_lines
 from castsmith.ir.records import NodeItem, Refusal, Rewrite, Site, ValueItem
 from castsmith.lowering.faults import Fault
@@ -387,3 +391,19 @@ def test_like_reasons_are_one_and_what_stays_is_no_refusal(capsys: pytest.Captur
     arguments.explain = True
     print_result(arguments, ConvertResult(model, precisions=kept, refusals=refusals), SIZES)
     assert "    kept in float: it overflows\n" in capsys.readouterr().out
+
+
+def test_the_largest_differences_come_first_and_casts_before_them() -> None:
+    before, after = {"A": 10, "B": 1, "C": 5, "D": 3, "Cast": 1}, {"A": 11, "B": 9, "D": 3, "Cast": 2}
+    assert list(_differing(before, after, "operators", str)) == [
+        ("  Cast", "1", "2"), ("  B", "1", "9"), ("  C", "5", "0"), ("  A", "10", "11")
+    ]  # fmt: skip
+
+
+def test_why_is_asked_for_once_and_empty_columns_are_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    result = Result(EMPTY, [REWRITE], [REFUSAL])
+    sizes = ModelSizes(SIZES.before, SIZES.after, {("one", "rule"): Amount(1, 0, 0, 0, 0)})
+    assert said(capsys, result, sizes).endswith("  1 change skipped (--explain shows why)\n")
+    out = said(capsys, result, sizes, explain=True)
+    assert out.endswith("  1 change skipped\n")
+    assert "  pass  rule  count\n  one   rule  1\n" in out

@@ -10,7 +10,16 @@ import pytest
 from rich.console import Console
 
 from castsmith.cli.text.coloured import wrapped
-from castsmith.cli.text.terminal import Line, columns, one_line, size_text, table_lines
+from castsmith.cli.text.terminal import (
+    Line,
+    columns,
+    one_line,
+    print_data,
+    print_line,
+    print_text,
+    size_text,
+    table_lines,
+)
 from castsmith.numerics.errors import printable
 from tests.cli.helpers import CHAIN, Command, parsers, write_model
 
@@ -165,3 +174,16 @@ def test_help_says_which_options_are_common(castsmith: Command) -> None:
     assert "--storage" in whole
     assert "--storage" not in short
     assert castsmith("dev", "trunc", "--help").out.split("\n\n")[1].startswith("Compute QONNX Trunc of values")
+
+
+def test_text_ends_with_one_line_break_and_shows_control_characters(capsys: pytest.CaptureFixture[str]) -> None:
+    for text, data in (("a", "a"), ("a\n", "a\n"), ("a\nb", "a\nb"), ("", ""), ("\n", "\n")):
+        print_text(text)
+        assert capsys.readouterr() == (data + "\n" * (bool(data) and data[-1] != "\n"), "")
+        print_data(text)
+        assert capsys.readouterr() == (data + "\n" * (not data or data[-1] != "\n"), "")
+    print_line("a\nb\x1b", sys.stderr)
+    print_text("a\nb\x1b", sys.stderr)
+    assert capsys.readouterr() == ("", "a b\\x1b\na\nb\\x1b\n")
+    print_line("c")
+    assert capsys.readouterr() == ("c\n", "")

@@ -7,10 +7,13 @@ from typing import Any
 
 import onnx
 import onnx.parser
+import onnx_ir
 import pytest
 from onnx import TensorProto, helper
 
 import castsmith
+from castsmith.lowering.check.attributes import attribute_fault
+from castsmith.targets.target import load_target
 from tests.lowering.check.test_registered import IMPORTS, errors, refusal
 from tests.sampling import check_all
 from tests.versions import ONNXRUNTIME
@@ -217,3 +220,24 @@ def _check_sound(case: str) -> None:
 @pytest.mark.skipif(ONNXRUNTIME < (1, 32), reason="the target is ONNX Runtime 1.32")
 def test_attributes_that_kernels_ask_for():
     check_all(_check_sound, SOUND)
+
+
+SHORT = {f"nodes_{name}": [0, 0, 0] for name in ("falsenodeids", "featureids", "nodeids", "treeids", "truenodeids")}
+WORDS: list[tuple[str, dict[str, Any], str | None]] = [
+    ("TfIdfVectorizer", {"pool_strings": ["a"]}, None),
+    ("TfIdfVectorizer", {"mode": "TF"}, "it lacks the attribute pool_int64s or pool_strings"),
+    ("TreeEnsemble", {"aggregate_function": 1}, "it lacks the attribute n_targets"),
+    ("TreeEnsemble", {"n_targets": 1}, None),
+    (
+        "TreeEnsembleClassifier",
+        {**SHORT, "nodes_modes": ["LEAF"] * 3, "nodes_values": [0.5, 0.0]},
+        "its nodes_values has 2 entries and its nodes_falsenodeids 3",
+    ),
+]
+"""Operators and attributes, and what is said of them for ONNX Runtime, without asking it."""
+
+
+def test_faults_of_attributes_alone() -> None:
+    target = load_target("onnxruntime-cpu")
+    for op_type, attributes, fault in WORDS:
+        assert attribute_fault(onnx_ir.node(op_type, [], attributes, domain="ai.onnx.ml"), target) == fault

@@ -152,3 +152,21 @@ def check_case(target: Target, text: str, expected: list[str]) -> None:
 
 def test_casts_and_types_that_are_held_in_others() -> None:
     check_all(check_case, CASES)
+
+
+def test_findings_say_what_they_are_about() -> None:
+    """A baseline knows findings by it: the types that are held, domains, the output that a node around it needs."""
+    newer = '<ir_version: 11, opset_import: ["" : 20, "ai.onnx.ml" : 3]>'
+    listed = replace(PLAIN, registry="onnxruntime-cpu", opsets={"ai.onnx.ml": 2})
+    branches = """<ir_version: 11, opset_import: ["" : 20]> g (bool c, float16[2] h, float[2] x) => (float[2] y) {
+        y = If (c) <then_branch = t () => (float16[2] p) { p = Abs (h) },
+                    else_branch = e () => (float[2] q) { q = Abs (x) }> }"""
+    for target, text, subjects in (
+        (SMALLER, "g (double[2] v, int64[2] x) => (int64[2] y) { y = Cast <to = 7> (v) }", ["double", "int64"]),
+        (listed, f"{newer} g (float[2] x) => (float[2] y) {{ y = Neg (x) }}", ["ai.onnx.ml"]),
+        (None, "g (float[2] x) => (float[2] y) { y = local.Thing (x) }", ["local"]),
+        (replace(listed, opsets={}), "g (float[2] x) => (float[2] y) { y = local.Thing (x) }", ["Thing"]),
+        (None, branches, ["output p"]),
+    ):
+        model = onnx_ir.from_onnx_text(text) if text.startswith("<") else model_of(text)
+        assert [each.subject for each in all_findings(model, PromotionRules(), target)] == subjects

@@ -419,6 +419,21 @@ def malformed(what: str, fault: str, way_out: str = _CORRECT) -> list[str]:
     return [f"error malformed-operator | g: y ({op_type}) | t does not load {what}: {fault} | {way_out}"]
 
 
+_FOO = "Constant <value_float = 1.0, foo = 1> ()"
+_IN_BRANCH = """g (float x, bool c) => (float y) {{ y = If (c) <
+    then_branch = t () => (float p) {{ k = {} p = Neg (k) }},
+    else_branch = e () => (float q) {{ q = Abs (x) }}> }}"""
+_UNSQUEEZE = """<ir_version: 10, opset_import: ["" : 20, "lib" : 1]>
+    g (float[2] x) => (float[1,2] y) {{ y = lib.f (x) }}
+    <domain: "lib", opset_import: ["" : {}]> f (a) => (b) {{ b = Unsqueeze <axes = [0]> (a) }}"""
+_OTHER_OPSET = (
+    "error malformed-operator | (unnamed): b (Unsqueeze) | t reads f at the opsets of the model: Unsqueeze has 1 input,"
+    " expected 2 | import the same opsets in the function and the model"
+)
+_NO_BIPOLAR = (
+    "error target-lacks-operator | g: y (BipolarQuant) | t has no operator BipolarQuant of qonnx.custom_op.general |"
+    " `optimize(target='t')` replaces it if its parameters are constant"
+)
 WORDS: list[tuple[Target, str, list[str]]] = [
     (OPERATORS, f"{X} {{ y = Add (x, x) }}", []),
     (OPERATORS, f"{X} {{ y = ai.onnx.Add (x, x) }}", []),
@@ -494,15 +509,43 @@ WORDS: list[tuple[Target, str, list[str]]] = [
       " nodes; this is the first | choose types that it has a kernel for, or keep the node out of the model"]),
     (LISTED, f"{X} {{ y = com.microsoft.nchwc.Conv (x, x) }}", []),
     (LISTED, f"{X} {{ c = d.Constant <value_float = 1.0> () y = Add (x, c) }}", []),
-    (LISTED, f"{X} {{ y = qonnx.custom_op.general.BipolarQuant (x, x) }}",
-     ["error target-lacks-operator | g: y (BipolarQuant) | t has no operator BipolarQuant of qonnx.custom_op.general |"
-      " `optimize(target='t')` replaces it if its parameters are constant"]),
+    (LISTED, f"{X} {{ y = com.ms.internal.nhwc.Conv (x, x) }}", []),
+    (LISTED, f"{X} {{ a = com.microsoft.BiasGelu (x, x) y = com.microsoft.BiasGelu (a, x) }}", []),
+    (LISTED, f"{X} {{ y = com.microsoft.FastGelu (x) }}", []),
+    (LISTED, "g (float[2,3,4] x, float[4] k) => (float[2,3,4] y)"
+     " { y = com.microsoft.SkipLayerNormalization (x, x, k, , k) }", []),
+    (CALLING, f"{X} {{ y = Abs (x) }}", has_no("Abs")),
+    (OPERATORS, f"{X} {{ y = qonnx.custom_op.general.BipolarQuant (x, x) }}", [_NO_BIPOLAR]),
+    (replace(OPERATORS, operators={"": {"Add"}}), f"{X} {{ y = Softmax <axis = 2> (x) }}", has_no("Softmax")),
+    (replace(OPERATORS, operators={"": {"Unique"}}), f"{X} {{ y, i, j, n = Unique (x) }}", []),
+    (LISTED, f"{X} {{ y = com.microsoft.Foo (x) }}",
+     has_no("Foo of com.microsoft: it needs a custom operator library", way_out=_REGISTER)),
+    (LISTED, "g (uint8[2] u, bool[2] b) => (bool[2] y) { y = And (u, b) }",
+     ["error type-not-allowed | g: y (And) | u (uint8, an input): And of opset 20 supports neither uint8 nor a type"
+      " that holds it (no opset does) | cast the operand in the model"]),
+    (LISTED, f"{X} {{ y = other.f (x) }} {F.format('Neg (a)').replace('lib', 'other')}",
+     ["error unregistered-operator | g: y (f) | t does not load f: the model does not import its domain other |"
+      f" import it, and {_REGISTER}"]),
+    # A Constant may have any attributes in a function, as it is no weight there, and in no branch.
+    (LISTED, f"{X} {{ y = lib.f (x) }} {F.format('Add (a, d)').replace('b = ', f'd = {_FOO} b = ')}", []),
+    (LISTED, f"{X} {{ y = lib.f (x) }} {F.format('Relu <foo = 1> (a)')}",
+     [line.replace("g: y", "(unnamed): b") for line in malformed("Relu", "it has no attribute foo")]),
+    (LISTED, _IN_BRANCH.format(_FOO.replace(", foo = 1", "")), []),
+    (LISTED, _IN_BRANCH.format(_FOO),
+     [line.replace("g: y", "t: k") for line in malformed("Constant", "it has no attribute foo")]),
+    *((replace(LISTED, hazards=dict.fromkeys(hazards, "")), _UNSQUEEZE.format(opset), expected)
+      for hazards, opset, expected in (
+          (["bodies-of-model-opset"], 12, [_OTHER_OPSET]),
+          ([], 12, []))),
+    (LISTED, f"<ir_version: 10, opset_import: [\"lib\" : 1]> {X} {{ y = Neg (x) }}", []),
+    (LISTED, f"<ir_version: 10, opset_import: [\"\" : 20]> {X} {{ y = ai.onnx.ml.Binarizer (x) }}", []),
+    (LISTED, f"{X} {{ y = qonnx.custom_op.general.BipolarQuant (x, x) }}", [_NO_BIPOLAR]),
 ]  # fmt: skip
 
 
 def _check_words(target: Target, text: str, expected: list[str]) -> None:
     imports = IMPORTS.replace('"lib"', '"qonnx.custom_op.general" : 1, "lib"')
-    model = onnx_ir.from_proto(onnx.parser.parse_model(imports + text))
+    model = onnx_ir.from_proto(onnx.parser.parse_model(text if text.startswith("<") else imports + text))
     found = [
         f"{each.severity.value} {each.code} | {each.site} | {each.message} | {each.help}"
         for each in all_findings(model, PromotionRules(), target)

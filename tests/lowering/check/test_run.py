@@ -152,7 +152,9 @@ def test_what_is_no_model_is_said(model: object) -> None:
             call(model)  # pyright: ignore[reportArgumentType, reportCallIssue]
 
 
-@pytest.mark.parametrize("option", [{"target": 3}, {"target": b"qonnx"}, {"promotion": 3}, {"promotion": True}])
+@pytest.mark.parametrize(
+    "option", [{"target": 3}, {"target": b"qonnx"}, {"promotion": 3}, {"promotion": True}, {"strict_device": "x"}]
+)
 def test_an_option_of_another_type_is_said(option: dict[str, object]) -> None:
     with pytest.raises(castsmith.ArgumentTypeError):
         castsmith.check(onnx.parser.parse_model(CLEAN), **option)  # pyright: ignore[reportArgumentType]

@@ -117,3 +117,16 @@ def test_parameters_that_are_computed_or_empty_are_not_judged(numbers: Numbers, 
         rest = [line for line, needed in zip(suspicions, needs, strict=True) if name not in needed]
         assert lines(re.sub(rf", {name}\b(?=[,)])", ", c", text)) == rest
         assert lines(re.sub(rf"float {name} = {{[^}}]*}}", f"float[0] {name} = {{}}", text)) == rest
+
+
+@pytest.mark.parametrize(("names", "about"), [("szq", "3 bits in"), ("zio", "out_scale is 6 times")])
+def test_the_two_parameters_of_a_suspicion_suffice(names: str, about: str) -> None:
+    text = of_trunc((0.5, 0, 3, 3, 4), more=", float c")
+    (line,) = lines(re.sub(rf", [{names}]\b(?=[,)])", ", c", text))
+    assert about in line
+
+
+def test_ratios_of_float16_are_taken_in_double() -> None:
+    bits = 0x1400, 0, 0x4800, 0x6600, 0x4400  # of 2**-10, 0, 8, 1536 and 4
+    (line,) = lines(of_trunc(bits).replace("float", "float16"))
+    assert "out_scale is 1.57286e+06 times scale, not a power of two: it divides by 2.09715e+06" in line

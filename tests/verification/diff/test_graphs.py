@@ -14,6 +14,7 @@ import onnx_ir
 import pytest
 
 import castsmith
+from castsmith.ir.records import NodeItem
 from castsmith.verification.diff.graphs import (
     _name_text,  # pyright: ignore[reportPrivateUsage]
     _source,  # pyright: ignore[reportPrivateUsage]
@@ -555,6 +556,7 @@ _LONG, _TEXT = 2**62, "x" * 99
         (np.array([1 + 1j]), np.array([1 + 3j]),
          "1 of 1 elements differ, the largest difference 2.0 at [0]: (1+1j) -> (1+3j)"),
         (np.array([1 + 1j]), np.array([1.0]), ""),
+        (np.array([1.0]), np.array([1 + 1j]), ""),
         (np.array([1.0]), np.array([[1.5]]), ""),
         (np.array(["a", "b"], object), np.array(["a", "c"], object), "1 of 2 elements differ, at [1]: b'b' -> b'c'"),
         (np.array([_TEXT], object), np.array(["y"], object),
@@ -574,6 +576,9 @@ def test_changes_of_a_pass_without_records() -> None:
         ("my-pass", "unrecorded-change", "g: a (Relu)", "operator"),
         ("my-pass", "unrecorded-change", "g: y (Elu)", "attribute alpha"),
     ]
+    assert [(each.before, each.after) for each in records][1] == ("0.5", "0.25")
+    items = [item for each in records for item in (*each.removed, *each.made)]
+    assert [item.op_type if isinstance(item, NodeItem) else None for item in items] == ["Relu", "Neg", None, None]
     newer = models[0].clone()
     newer.graph.opset_imports[""] = 22
     (whole,) = rewrites_between(models[0], newer, "p")
@@ -643,6 +648,7 @@ def test_keys_of_attributes_are_those_of_their_contents() -> None:
 
 
 def test_keys_of_values_that_a_malformed_model_does_not_define() -> None:
+    assert [change[0] for change in changes(_BASE.replace("(a, z)", "(a)"), _BASE.replace("(a, z)", "(a, )"))] == []
     keys = Keys()
     p, again, q = (onnx_ir.Value(name=name) for name in "ppq")
     found = [_input_key(value, keys, {}) for value in (p, again, q)]

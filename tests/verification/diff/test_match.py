@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 
 import onnx
+import onnx.parser
 import onnx_ir
 import pytest
 from onnx import NodeProto, TensorProto, helper
@@ -209,3 +210,67 @@ def needs(node: NodeProto) -> set[str]:
     used = {name for graph in inner for one in graph.node for name in one.input}
     used |= {value.name for graph in inner for value in graph.output}
     return set(node.input) | (used - made)
+
+
+_HEAD = '<ir_version: 10, opset_import: ["" : 21, "f" : 1]> g (float[2] x) => (float[2] y) '
+_STEPS = "{ m = Sqrt (x) u = Elu <alpha = 0.5> (m) y = Abs (u) }"
+MATCHED: dict[str, tuple[str, str, list[str]]] = {
+    "one of the same name, and another": (
+        "{ y = Neg (x) }", "{ y = Neg (x) q = Neg (x) }", ["node-added g: q (Neg)"],
+    ),
+    "two of the same names in another order": (
+        "<float[2] u, float[3] v> { u = f.n (x) v = f.n (x) y = Neg (x) }",
+        "<float[2] u, float[3] v> { v = f.n (x) u = f.n (x) y = Neg (x) }",
+        [],
+    ),
+    "two that compute the same as one": (
+        "{ u = Neg (x) v = Neg (x) y = Add (u, v) }", "{ u = Neg (x) y = Add (u, u) }", ["node-removed g: v (Neg)"],
+    ),
+    "unused ones of other operators": (
+        "{ u = Abs (x) y = Neg (x) }", "{ w = Sqrt (x) y = Neg (x) }",
+        ["node-added g: w (Sqrt)", "node-removed g: u (Abs)"],
+    ),
+    "unused ones without a name": (
+        "{ u = f.n <a = 1> (x) y = Neg (x) }", "{ w = f.n <a = 2> (x) y = Neg (x) }",
+        ["node-added g: w (n)", "node-removed g: u (n)"],
+    ),
+    "unused ones of one result": (
+        "{ u = f.n <a = 1> (x) y = Neg (x) }", "{ u = f.n <a = 2> (x) y = Neg (x) }", ["attribute-changed g: u (n)"],
+    ),
+    "unused ones of one name": (
+        "{ [n] u = f.n <a = 1> (x) y = Neg (x) }", "{ [n] w = f.n <a = 2> (x) y = Neg (x) }",
+        ["attribute-changed g: n (n)"],
+    ),
+    "ones of one operator before neighbors": (
+        _STEPS, "{ m = Sqrt (x) t = Elu <alpha = 0.25> (m) w = Neg (t) y = Abs (w) }",
+        ["attribute-changed g: u (Elu)", "node-added g: w (Neg)", "operand-changed g: y (Abs)"],
+    ),
+    "one of another operator between neighbors": (
+        _STEPS.replace("Abs (u)", "f.n (u, m)"), _STEPS.replace("u", "v").replace("Elv <alpha = 0.5>", "Neg")
+        .replace("Abs (v)", "f.n (v, m)"), ["operator-changed g: u (Elu)"],
+    ),
+    "consumers by the place of the operand": (
+        "{ m = Sqrt (x) u = f.n <a = 1> (m, x) v = f.n <a = 2> (x, m) y = f.o (u, v) }",
+        "{ m = Sqrt (x) w = f.n <a = 4> (x, m) t = f.n <a = 3> (m, x) y = f.p (x, x) }",
+        ["attribute-changed g: u (n)", "attribute-changed g: v (n)", "operator-changed g: y (o)"],
+    ),
+    "consumers in order": (
+        "{ m = Sqrt (x) u = f.n <a = 1> (m) v = f.n <a = 2> (m) y = Neg (x) }",
+        "{ m = Sqrt (x) w = f.n <a = 3> (m) t = f.n <a = 4> (m) y = Neg (x) }",
+        ["attribute-changed g: u (n)", "attribute-changed g: v (n)"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MATCHED)
+def test_which_nodes_are_matched(name: str) -> None:
+    before, after, expected = MATCHED[name]
+    found = diff(*(onnx.parser.parse_model(_HEAD + text) for text in (before, after))).changes
+    assert sorted(f"{change.kind} {change.place}" for change in found) == expected
+
+
+def test_nodes_without_results() -> None:
+    models = [onnx.parser.parse_model(_HEAD + "{ y = Neg (x) }") for _ in range(2)]
+    for model, name in zip(models, "no", strict=True):
+        model.graph.node.add(op_type=name, domain="f", input=["x"])
+    assert [change.kind for change in diff(*models).changes] == ["node-added", "node-removed"]

@@ -5,12 +5,15 @@ from __future__ import annotations
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import onnx
 import onnx.parser
 import onnx_ir
+import pytest
 
 import castsmith
+from castsmith.numerics.errors import OptionError
 from castsmith.verification.diff.models import rewrites_between
 
 TEXT = """<ir_version: 10, opset_import: ["" : 21]>
@@ -146,3 +149,9 @@ def test_what_a_pass_without_records_changed() -> None:
         (rewrite,) = rewrites_between(models[0], models[1], "mine")
         assert (str(rewrite.before), str(rewrite.after), str(rewrite.site)) == (before, after, site)
         assert (rewrite.pass_name, rewrite.effect, rewrite.site.graph) == ("mine", castsmith.Effect.UNKNOWN, "g")
+
+
+def test_everything_is_true_or_false() -> None:
+    wrong: Any = 2
+    with pytest.raises(OptionError, match="everything"):
+        castsmith.diff(parsed(TEXT), parsed(TEXT), everything=wrong)
