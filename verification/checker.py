@@ -459,9 +459,11 @@ class Terms:
 
     def may_define(self, key: object, definition: Term) -> bool:
         """True if elements that are undefined may be given values: the input model gives them none either."""
+        if definition in self.defined:
+            return False
         if self.is_first:
             self.undefined[key] = definition
-        return key in self.undefined and (self.is_first or definition not in self.defined)
+        return key in self.undefined
 
     def term(
         self, op: str, args: Operands, attrs: Mapping[str, Any], kind: Kind, out: int = 0, key: object = None
@@ -1816,6 +1818,14 @@ class Checker:
         return self.terms.bits(x, dtype) if x.dtype in STORED and dtype == TensorProto.UINT8 else None
 
     def read(self, state: State, *, is_first: bool = False) -> Model:
+        model = self._read(state, is_first)
+        while is_first and not self.terms.defined.isdisjoint(self.terms.undefined.values()):
+            self.terms.undefined.clear()  # a node further on defined what had been read as undefined
+            self.reader.call_results.clear()
+            model = self._read(state, is_first)
+        return model
+
+    def _read(self, state: State, is_first: bool) -> Model:
         # only the input model may say what an unknown operator makes
         self.reader.types = self.types if is_first else {}
         self.terms.is_first = is_first
