@@ -343,7 +343,7 @@ COMPARISONS = ("Equal", "Greater", "Less", "GreaterOrEqual", "LessOrEqual")
 BINARY = {"Add", "Sub", "Mul", "Div", "Mod", "Pow", "And", "Or", "Xor", "Max", "Min", *COMPARISONS}
 ELEMENTWISE = BINARY - {"Pow"} | {"Neg", "Abs", "Floor", "Ceil", "Sqrt", "Not", "Sign"}
 EVALUATED = {
-    *(*ELEMENTWISE, "QuantizeLinear", "DequantizeLinear", "Round", "IsNaN", "IsInf", "Relu", "Clip"),
+    *(*ELEMENTWISE, "DequantizeLinear", "Round", "IsNaN", "IsInf", "Relu", "Clip"),
     *("ReduceProd", "ReduceSum", "ReduceMax", "ReduceMin", "CumSum", "Trilu", "Range", "NonZero"),
 }
 """Operators whose results onnx computes exactly, or rounded once, for the types in `EXACT`."""
@@ -1404,7 +1404,11 @@ class Call:
         quotient = self.terms.cast(self.result_of("Div", *operands), Conversion(precision))  # or 0 where subnormal
         integral = self.result_of("Round", self.terms.cast(quotient, wide))
         steps = self.result_of("Where", self.result_of("IsNaN", integral), float_zero, integral)
-        if not self.terms.may_define((x, scale, precision, *limits), steps):
+        if integral.known is None:
+            is_defined = self.terms.may_define((x, scale, precision, *limits), steps)
+        else:
+            is_defined = not np.isnan(integral.known).any()
+        if not is_defined:
             return None
         integral = steps if zero is None else self.result_of("Add", steps, shift)
         if integral.known is not None:  # of whose zeros the sign is lost

@@ -430,6 +430,11 @@ RULES: dict[str, tuple[str, int, str, list[str], list[str]]] = {
         ["h = Shape (z) v = Shape (w) d = Sub (h, v) m = Constant <value_ints = [-1]> () t = Concat <axis = 0> (d, m) y = Reshape (x, t)"],
         ["h = Shape (x) v = Shape (w) d = Sub (h, v) m = Constant <value_ints = [-1]> () t = Concat <axis = 0> (d, m) y = Reshape (z, t)", "h = Shape (x) v = Shape (w) d = Sub (h, v) m = Constant <value_ints = [-1]> () t = Concat <axis = 0> (m, d) y = Reshape (x, t)"],
     ),
+    "QuantizeLinear of a constant": (
+        "g () => (uint8[2] y) <float[2] k = {nan, 1}, float[2] l = {-3, 1.25}, float s = {0.5}, uint8[2] q = {0, 2}, uint8[2] o = {0, 3}, uint8 z = {0}>", 23, "y = Identity (q)",
+        ["y = QuantizeLinear (l, s)", "y = QuantizeLinear (l, s, z)"], ["y = QuantizeLinear (k, s)", "y = QuantizeLinear (k, s, z)", "y = Identity (o)"],
+    ),
+    "QuantizeLinear of NaN, which an earlier opset computes": ("g () => (uint8[2] y) <float[2] k = {nan, 1}, float s = {0.5}, uint8[2] q = {0, 2}>", 10, "y = Identity (q)", [], ["y = QuantizeLinear (k, s)"]),
     "a scale of two axes that is not in blocks": (
         "g (int8[2, 3] x) => (float[2, 3] y) <float[1, 3] c = {0.5, 3, 0.1}, float[3] k = {0.5, 3, 0.1}>", 21, "a = Cast <to = 1> (x) y = Mul (a, c)", ["b = Identity (x) a = Cast <to = 1> (b) y = Mul (a, c)"], ["y = DequantizeLinear (x, c)"],
     ),
