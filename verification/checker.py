@@ -2032,13 +2032,11 @@ def wrong_facts(before: onnx.ModelProto, after: onnx.ModelProto, first: Model, l
             continue
         new_type = value.type.tensor_type
         dims = new_type.shape.dim if new_type.HasField("shape") else None
-        shape = (None,) * len(dims or ()) if term.shape is None else term.shape
-        holds = new_type.elem_type in (0, term.dtype) and (dims is None or len(dims) == len(shape))
-        for dim, size in zip(dims or (), shape, strict=False):
+        has_rank = dims is None or (term.shape is not None and len(dims) == len(term.shape))
+        holds = new_type.elem_type in (0, term.dtype) and has_rank
+        for dim, size in zip(dims or (), term.shape or (), strict=False):
             holds = holds and (not dim.HasField("dim_value") or dim.dim_value == size)
-            holds = holds and (
-                not dim.dim_param or (size is not None and claims.setdefault(dim.dim_param, size) == size)
-            )
+            holds = holds and (not dim.dim_param or claims.setdefault(dim.dim_param, size) == size)
         wrong += [] if holds or is_kept(value) else [value.name]
     return wrong
 

@@ -150,6 +150,19 @@ _CHANGED: list[tuple[str, str, str, str]] = [  # a model, a text in it, what rep
     ("g (float[6] x, int64[M] n) => (float[] y) { y = Reshape (x, n) }", "float[]", "float[A]", "partly"),
     ("g (float[6] x, int64[M] n) => (float[] y) { y = Reshape (x, n) }", "float[]", "double[]", "partly"),
     ("g (float[2] x) => (float[2] y) { y = Neg (x) }", "float[2] y", "y", "partly"),
+    ("g (float16[2] x, float16[2] z) => (int4[2] y) { y = Cast <to = 22> (x) }", "Cast <to = 22> (x)", "Cast <to = 22> (z)", "partly"),
+    ("g (int8[2] x) => (int4[2] y) { a = Cast <to = 1> (x) y = Cast <to = 22> (a) }", "a = Cast <to = 1> (x) y = Cast <to = 22> (a)", "y = Cast <to = 22> (x)", "certified"),
+    ("g (int8[2] x) => (int4[2] y) { a = Cast <to = 1> (x) y = Cast <to = 22> (a) }", "a = Cast <to = 1> (x) y = Cast <to = 22> (a)", "a = Abs (x) y = Cast <to = 22> (a)", "partly"),
+    ("g (int8[2] x) => (int4[2] y) { y = Cast <to = 22> (x) }", "y = Cast <to = 22> (x)", "a = Cast <to = 1> (x) y = Cast <to = 22> (a)", "partly"),
+    ("g (uint16[2] x) => (uint4[2] y) { y = Cast <to = 21> (x) }", "uint4[2] y) { y = Cast <to = 21>", "uint8[2] y) { y = Cast <to = 2>", "partly"),
+    # outputs of which no type is known
+    ("g (float[2] x) => (y) { y = Neg (x) }", "(y)", "(float[2] y)", "certified"),
+    ("g (float[2] x) => (float[2] y) { y = Neg (x) }", "(float[2] y)", "(y)", "partly"),
+    # what is stated of values
+    ("g (float[N, 2] x) => (float[N, 2] y) <float[N, 2] a> { a = Neg (x) y = Abs (a) }", "<float[N, 2] a>", "<float[N, 2] a, float[3] q>", "certified"),
+    ("g (float[N, 2] x) => (float[N, 2] y) <float[N, 2] a> { a = Neg (x) y = Abs (a) }", "<float[N, 2] a>", "<a>", "certified"),
+    ("g (float[N] x, float[2] z) => (float[2] y) <float[2] a> { a = Neg (z) y = Abs (a) }", "<float[2] a>", "<float[N] a>", "partly"),
+    *(("g (float[6] x, int64[K] n) => (float[M] y) <float[] a> { a = Reshape (x, n) y = Neg (a) }", "<float[] a>", f"<{fact} a>", "partly") for fact in ("float", "float[M]", "float[6]")),
     # versions of the file
     *(("g (float[2] x) => (float[2] y) { y = Neg (x) }", "ir_version: 10", f"ir_version: {version}", said) for version, said in ((9, "partly"), (11, "certified"), (12, "certified"))),
     # operators of which nothing is known
