@@ -439,6 +439,98 @@ RULES: dict[str, tuple[str, int, str, list[str], list[str]]] = {
         "g (int8[2, 3] x) => (float[2, 3] y) <float[1, 3] c = {0.5, 3, 0.1}, float[3] k = {0.5, 3, 0.1}>", 21, "a = Cast <to = 1> (x) y = Mul (a, c)", ["b = Identity (x) a = Cast <to = 1> (b) y = Mul (a, c)"], ["y = DequantizeLinear (x, c)"],
     ),
     "blocks of more scales than there are": ("g (int8[4] x) => (float[4] y) <float[1] s = {0.5}>", 21, "a = Cast <to = 1> (x) y = Mul (a, s)", ["b = Identity (x) a = Cast <to = 1> (b) y = Mul (a, s)"], ["y = DequantizeLinear <axis = 0, block_size = 2> (x, s)"]),
+    'zero points of 0, one for each channel': (
+        'g (int8[2, 3] x) => (float[2, 3] y) <float[3] c = {0.5, 3, 0.1}, int8[3] o = {0, 0, 0}, int8[3] q = {0, 0, 1}>', 21, 'y = DequantizeLinear (x, c)',
+        ['y = DequantizeLinear (x, c, o)'], ['y = DequantizeLinear (x, c, q)'],
+    ),
+    'QuantizeLinear with zero points of 0, one for each channel': (
+        'g (float[2, 3] x) => (uint8[2, 3] y) <float[3] c = {0.5, 3, 0.1}, uint8[3] o = {0, 0, 0}, uint8[3] q = {0, 0, 1}>', 21, 'y = QuantizeLinear (x, c)',
+        ['y = QuantizeLinear (x, c, o)'], ['y = QuantizeLinear (x, c, q)'],
+    ),
+    'a table of two axes that is looked up': (
+        'g (uint8[2] x) => (int64[A] s) <float[2, 2] t = {1, 2, 3, 4}>', 21, 'i = Cast <to = 7> (x) y = Gather (t, i) s = Shape (y)',
+        [], ['s = Constant <value_ints = [2]> ()', 's = Shape (x)'],
+    ),
+    'a table that is looked up from its end': (
+        'g (int8[N] x) => (float[N] y) <float[128] t = {' + ", ".join(map(str, range(128))) + '}, int8 m = {127}>', 21, 'a = BitwiseAnd (x, m) y = Cast <to = 1> (a)',
+        ['i = Cast <to = 7> (x) y = Gather (t, i)'], ['y = Cast <to = 1> (x)'],
+    ),
+    'a table that is looked up beyond its end': (
+        'g (uint8[N] x) => (float[N] y) <float[2] t = {5, 7}>', 21, 'i = Cast <to = 7> (x) y = Gather (t, i)',
+        ['i = Cast <to = 6> (x) y = Gather (t, i)'], ['i = Cast <to = 7> (x) n = Neg (i) y = Gather (t, n)'],
+    ),
+    'float16 that is added along an axis': (
+        'g (float16[2, 2] x, float16[2] z) => (float16[2, 2] y)', 6, 'y = Add <axis = 0, broadcast = 1> (x, z)',
+        ['a = Identity (x) y = Add <axis = 0, broadcast = 1> (a, z)'], ['y = Add <axis = 1, broadcast = 1> (x, z)'],
+    ),
+    'bools that are equal along an axis': (
+        'g (bool[2, 2] x, bool[2] z) => (bool[2, 2] y)', 6, 'y = Equal <axis = 0, broadcast = 1> (x, z)',
+        ['a = Identity (x) y = Equal <axis = 0, broadcast = 1> (a, z)'], ['y = Equal <axis = 1, broadcast = 1> (x, z)'],
+    ),
+    'NonZero of bools': (
+        'g (bool[N] x) => (int64[A, B] y)', 21, 'y = NonZero (x)',
+        ['a = NonZero (x) y = Cast <to = 7> (a)'], [],
+    ),
+    'infinity, which a narrow type has more of': (
+        'g (float[N] x) => (bool[N] y)', 20, 'y = IsInf (x)',
+        [], ['a = Cast <to = 10> (x) y = IsInf (a)', 'a = Cast <to = 16> (x) y = IsInf (a)'],
+    ),
+    'DequantizeLinear of what only its zero point tells the type of': (
+        'g (float[N] x, float s, int8 z) => (float[N] y)', 21, 'a = l.Op (x) y = DequantizeLinear (a, s, z)',
+        ['a = l.Op (x) b = Cast <to = 1> (a) c = Cast <to = 1> (z) d = Sub (b, c) y = Mul (d, s)'], ['a = l.Op (x) b = Cast <to = 1> (a) y = Mul (b, s)'],
+    ),
+    'DequantizeLinear of what has no type': (
+        'g (float[N] x, float s) => (float[N] y)', 21, 'a = l.Op (x) y = DequantizeLinear (a, s)',
+        ['a = l.Op (x) b = Identity (a) y = DequantizeLinear (b, s)'], ['a = l.Op (x) b = Cast <to = 1> (a) y = Mul (b, s)'],
+    ),
+    'DequantizeLinear of float8 by a bfloat16 scale': (
+        'g (float8e5m2[N] x, bfloat16 s) => (bfloat16[N] y)', 23, 'y = DequantizeLinear (x, s)',
+        ['a = Cast <to = 16> (x) y = Mul (a, s)'], ['a = Cast <to = 1> (x) c = Cast <to = 1> (s) d = Mul (a, c) y = Cast <to = 16> (d)'],
+    ),
+    'DequantizeLinear to a type narrower than its scale': (
+        'g (int8[N] x) => (float[N] y) <float s = {0.3}>', 23, 'y = DequantizeLinear (x, s)',
+        [], ['a = DequantizeLinear <output_dtype = 10> (x, s) y = Cast <to = 1> (a)'],
+    ),
+    'QuantizeLinear to uint8 with a zero point of unknown shape': (
+        'g (float[N] x, uint8[1] z, int64[M] n) => (uint8[N] y) <float s = {0.5}>', 21, 'r = Reshape (z, n) y = QuantizeLinear (x, s, r)',
+        [], ['y = QuantizeLinear (x, s)'],
+    ),
+    'QuantizeLinear to float8 in another precision': (
+        'g (float[N] x) => (float8e4m3fn[N] y) <float s = {0.3}, float8e4m3fn z = {2}>', 23, 'y = QuantizeLinear (x, s, z)',
+        ['y = QuantizeLinear <precision = 0> (x, s, z)'], ['y = QuantizeLinear <precision = 10> (x, s, z)'],
+    ),
+    'QuantizeLinear to float8 without a zero point': (
+        'g (float[N] x) => (float8e4m3fn[N] y) <float s = {0.3}, float8e4m3fn z = {2}>', 23, 'y = QuantizeLinear <output_dtype = 17> (x, s)',
+        ['a = Identity (x) y = QuantizeLinear <output_dtype = 17> (a, s)'], ['y = QuantizeLinear (x, s, z)'],
+    ),
+    'QuantizeLinear of int32': (
+        'g (int32[N] x) => (uint8[N] y) <float s = {0.5}, float o = {0}, float h = {255}>', 23, 'y = QuantizeLinear (x, s)',
+        ['a = Cast <to = 1> (x) d = Div (a, s) r = Round (d) n = IsNaN (r) w = Where (n, o, r) m = Min (w, h) l = Max (m, o) y = Cast <to = 2> (l)'], ['a = Neg (x) y = QuantizeLinear (a, s)'],
+    ),
+    'an axis out of range': (
+        'g (int8[2, 3] x) => (float[2, 3] y) <float[3] c = {0.5, 3, 0.1}>', 21, 'y = DequantizeLinear (x, c)',
+        ['y = DequantizeLinear <axis = -1> (x, c)'], ['y = DequantizeLinear <axis = -3> (x, c)', 'y = DequantizeLinear <axis = 3> (x, c)', 'y = DequantizeLinear <axis = 2> (x, c)'],
+    ),
+    'DequantizeLinear of a value of unknown rank': (
+        'g (int8[6] x, int64[M] n) => (float[A, B] y) <float[3] c = {0.5, 3, 0.1}>', 21, 'r = Reshape (x, n) y = DequantizeLinear (r, c)',
+        ['r = Reshape (x, n) a = Identity (r) y = DequantizeLinear (a, c)'], ['r = Reshape (x, n) a = Cast <to = 1> (r) y = Mul (a, c)'],
+    ),
+    'blocks of an axis of unknown size': (
+        'g (int8[2, N] x, float[2, 2] r) => (float[2, N] y)', 21, 'y = DequantizeLinear <block_size = 2> (x, r)',
+        ['a = Identity (x) y = DequantizeLinear <block_size = 2> (a, r)'], ['y = DequantizeLinear <block_size = 3> (x, r)'],
+    ),
+    'blocks along the first axis': (
+        'g (int8[3, 2] x, float[2, 2] r) => (float[3, 2] y) <int64[3] i = {0, 0, 1}, int64[3] j = {0, 1, 1}>', 21, 'y = DequantizeLinear <axis = 0, block_size = 2> (x, r)',
+        ['e = Gather (r, i) a = Cast <to = 1> (x) y = Mul (a, e)'], ['e = Gather (r, j) a = Cast <to = 1> (x) y = Mul (a, e)'],
+    ),
+    'Dropout of opset 7, which has no mode': (
+        'g (float[N] x) => (float[N] y)', 7, 'y = Dropout (x)',
+        ['y = Identity (x)'], [],
+    ),
+    "an axis one too great": (
+        "g (int8[3, 3] x) => (float[3, 3] y) <float[3] c = {0.5, 3, 0.1}>", 21, "y = DequantizeLinear <axis = 0> (x, c)",
+        ["y = DequantizeLinear <axis = -2> (x, c)"], ["y = DequantizeLinear <axis = 2> (x, c)"],
+    ),
     "parts of a shape": (
         "g (float[N, M, 3] x) => (int64[A] y)", 15, "y = Shape <start = 1> (x)", ["y = Shape <start = -2> (x)", "y = Shape <start = 1, end = 3> (x)", "s = Shape (x) i = Constant <value_ints = [1, 2]> () y = Gather (s, i)"],
         ["y = Shape (x)", "y = Shape <start = 1, end = 2> (x)", "y = Shape <start = 2> (x)", "y = Shape <end = 2> (x)"],
@@ -448,7 +540,7 @@ RULES: dict[str, tuple[str, int, str, list[str], list[str]]] = {
 
 def test_rules() -> None:
     def compare(head: str, opset: int, first: str, same: list[str], others: list[str]) -> None:
-        head = f'<ir_version: 10, opset_import: ["" : {opset}, "com.microsoft" : 1]>\n{head}'
+        head = f'<ir_version: 10, opset_import: ["" : {opset}, "com.microsoft" : 1, "l" : 1]>\n{head}'
         before = onnx.parser.parse_model(f"{head} {{ {first} }}")
         pool: dict[str, checker.Array] = {}
         states = [checker.state_of(before, pool)]
