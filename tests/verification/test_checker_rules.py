@@ -531,6 +531,54 @@ RULES: dict[str, tuple[str, int, str, list[str], list[str]]] = {
         "g (int8[3, 3] x) => (float[3, 3] y) <float[3] c = {0.5, 3, 0.1}>", 21, "y = DequantizeLinear <axis = 0> (x, c)",
         ["y = DequantizeLinear <axis = -2> (x, c)"], ["y = DequantizeLinear <axis = 2> (x, c)"],
     ),
+    'a choice by sizes that are broadcast': (
+        'g (bool[N] c, float[M] x, float[M] z) => (int64[A] s)', 21, 'y = Where (c, x, z) s = Shape (y)',
+        ['f = Cast <to = 1> (c) a = Add (f, x) s = Shape (a)'], ['s = Shape (x)', 's = Shape (c)'],
+    ),
+    'a Reshape that copies a size that is not there': (
+        'g (float[6] x) => (float[A, B] y) <int64[2] t = {6, 0}, int64[2] u = {6, 1}>', 21, 'y = Reshape (x, t)',
+        ['a = Identity (x) y = Reshape (a, t)'], ['y = Reshape (x, u)'],
+    ),
+    'a Reshape to a size below -1': (
+        'g (float[6] x) => (float[A, B] y) <int64[2] u = {2, 3}, int64[2] t = {-2, 3}>', 21, 'y = Reshape (x, u)',
+        [], ['y = Reshape (x, t)'],
+    ),
+    'a Reshape of a value of unknown rank': (
+        'g (float[6] x, int64[M] n) => (float[A] y) <int64[1] t = {-1}, int64[2] z = {0, -1}>', 21, 'r = Reshape (x, n) y = Reshape (r, t)',
+        ['r = Reshape (x, n) a = Identity (r) y = Reshape (a, t)'], ['r = Reshape (x, n) y = Reshape (r, z)'],
+    ),
+    'a Flatten of a value of unknown rank': (
+        'g (float[6] x, int64[M] n) => (float[A, B] y)', 21, 'r = Reshape (x, n) y = Flatten (r)',
+        ['r = Reshape (x, n) a = Identity (r) y = Flatten (a)'], ['r = Reshape (x, n) y = Flatten <axis = 0> (r)'],
+    ),
+    'a Squeeze of a value of unknown rank': (
+        'g (float[6] x, int64[M] n) => (float[A] y) <int64[1] o = {0}, int64[1] e = {1}>', 21, 'r = Reshape (x, n) y = Squeeze (r, o)',
+        ['r = Reshape (x, n) a = Identity (r) y = Squeeze (a, o)'], ['r = Reshape (x, n) y = Squeeze (r, e)', 'r = Reshape (x, n) y = Squeeze (r)'],
+    ),
+    'a Flatten along an axis out of range': (
+        'g (float[2, 3] x) => (float[A, B] y)', 21, 'y = Flatten <axis = 2> (x)',
+        [], ['y = Flatten <axis = 3> (x)'],
+    ),
+    'a Flatten along an axis before the first': (
+        'g (float[2, 3] x) => (float[A, B] y)', 21, 'y = Flatten <axis = 0> (x)',
+        ['y = Flatten <axis = -2> (x)'], ['y = Flatten <axis = -3> (x)'],
+    ),
+    'a range from a number that is not known': (
+        'g (float[N] x, int64 a) => (int64[A] y) <int64 o = {1}>', 21, 'h = Size (x) y = Range (a, h, o)',
+        ['h = Size (x) b = Identity (a) y = Range (b, h, o)'], ['h = Size (x) y = Range (o, h, o)'],
+    ),
+    'a range to a number that is not known': (
+        'g (float[N] x, int64 a) => (int64[A] y) <int64 o = {1}, int64 z = {0}>', 21, 'y = Range (z, a, o)',
+        ['b = Identity (a) y = Range (z, b, o)'], ['y = Range (o, a, o)'],
+    ),
+    'the size of a range in steps of 2': (
+        'g (float[N] x) => (int64[A] s) <int64 z = {0}, int64 t = {2}>', 21, 'h = Size (x) r = Range (z, h, t) s = Shape (r)',
+        ['h = Size (x) i = Identity (h) r = Range (z, i, t) s = Shape (r)'], ['s = Shape (x)'],
+    ),
+    'the size of a range that may be empty': (
+        'g (float[N] x, float[M] w) => (int64[A] s) <int64 z = {0}, int64 o = {1}>', 21, 'h = Size (x) v = Size (w) d = Sub (h, v) r = Range (z, d, o) s = Shape (r)',
+        ['h = Size (x) v = Size (w) c = Sub (h, v) d = Identity (c) r = Range (z, d, o) s = Shape (r)'], ['h = Shape (x) v = Shape (w) s = Sub (h, v)'],
+    ),
     "parts of a shape": (
         "g (float[N, M, 3] x) => (int64[A] y)", 15, "y = Shape <start = 1> (x)", ["y = Shape <start = -2> (x)", "y = Shape <start = 1, end = 3> (x)", "s = Shape (x) i = Constant <value_ints = [1, 2]> () y = Gather (s, i)"],
         ["y = Shape (x)", "y = Shape <start = 1, end = 2> (x)", "y = Shape <start = 2> (x)", "y = Shape <end = 2> (x)"],
