@@ -3,6 +3,10 @@
 # ruff: noqa: E501
 from __future__ import annotations
 
+from math import isfinite
+
+import ml_dtypes
+import numpy as np
 import onnx.parser
 
 from castsmith.verification import checker
@@ -18,6 +22,9 @@ _DQ = "g ({0}[2, 3] x) => (float[2, 3] y) <float[2] r = {{0.5, 3}}, float[3] c =
 _Q = _DQ.format("uint8").replace("g (uint8[2, 3] x) => (float[2, 3] y)", "g (float[2, 3] x) => (uint8[2, 3] y)")
 _F8 = "g (float[N] x) => (float8e4m3fn[N] y) <float s = {0.5}, float8e4m3fn z = {2}, float8e4m3fn n = {0}>"
 _DIV = "d = Div (x, s) a = Cast <to = 1> (z) m = Add (d, a)"
+
+_E5M2 = np.arange(256, dtype=np.uint8).view(ml_dtypes.float8_e5m2).astype(np.float64).tolist()
+_NEGATED = ", ".join(str(-int(number)) if isfinite(number) else "0" for number in _E5M2)
 
 # By rule: the inputs and outputs, the opset, a body, bodies that are certified to be equal to it, and bodies that are not.
 RULES: dict[str, tuple[str, int, str, list[str], list[str]]] = {
@@ -578,6 +585,38 @@ RULES: dict[str, tuple[str, int, str, list[str], list[str]]] = {
     'the size of a range that may be empty': (
         'g (float[N] x, float[M] w) => (int64[A] s) <int64 z = {0}, int64 o = {1}>', 21, 'h = Size (x) v = Size (w) d = Sub (h, v) r = Range (z, d, o) s = Shape (r)',
         ['h = Size (x) v = Size (w) c = Sub (h, v) d = Identity (c) r = Range (z, d, o) s = Shape (r)'], ['h = Shape (x) v = Shape (w) s = Sub (h, v)'],
+    ),
+    'a constant that is rounded up to float8e8m0': (
+        'g () => (float8e8m0[1] y) <float[1] k = {1.25}, float8e8m0[1] o = {127}, float8e8m0[1] t = {128}>', 24, 'y = Cast <to = 24> (k)',
+        ['a = Identity (k) y = Cast <to = 24> (a)'], ['y = Identity (o)', 'y = Identity (t)'],
+    ),
+    'a value and its transpose': (
+        'g (int8[2, 2] x) => (int8[2, 2] y)', 21, 't = Transpose (x) y = Sub (t, x)',
+        ['a = Identity (x) t = Transpose (a) y = Sub (t, x)'], ['a = Sub (x, x) y = Transpose (a)'],
+    ),
+    'a table that is defined where a cast is not': (
+        'g (float8e5m2[N] x) => (int32[N] y) <int32[256] t = {' + _NEGATED + '}>', 26, 'b = BitCast <to = 2> (x) i = Cast <to = 6> (b) y = Gather (t, i)',
+        ['b = BitCast <to = 2> (x) i = Cast <to = 7> (b) y = Gather (t, i)'], ['a = Cast <to = 6> (x) y = Neg (a)'],
+    ),
+    'a quantized value as double': (
+        'g (float[N] x) => (double[N] y) <float s = {0.5}, uint8 z = {7}>', 21, 'q = QuantizeLinear (x, s, z) a = Cast <to = 11> (q) y = Exp (a)',
+        ['p = Identity (x) q = QuantizeLinear (p, s, z) a = Cast <to = 11> (q) y = Exp (a)'], ['q = QuantizeLinear (x, s, z) a = Cast <to = 1> (q) y = Exp (a)'],
+    ),
+    'a quotient of which one divides by zero': (
+        'g (uint8[N] x) => (uint8[N] y) <uint8 a = {5}, uint8[256] t = {' + ", ".join(str(5 // n if n else 0) for n in range(256)) + '}>', 21, 'i = Cast <to = 6> (x) y = Gather (t, i)',
+        ['i = Cast <to = 7> (x) y = Gather (t, i)'], ['y = Div (a, x)'],
+    ),
+    'float16 that is given back': (
+        'g (float16[N] x) => (float16[N] y)', 21, 'y = Identity (x)',
+        [], ['y = Max (x, x)'],
+    ),
+    'a Reshape of a constant to another size': (
+        'g () => (float[A] y) <float[2] k = {1, 2}, int64[1] t = {3}, float[3] m = {1, 2, 1}>', 21, 'y = Reshape (k, t)',
+        ['a = Identity (k) y = Reshape (a, t)'], ['y = Identity (m)'],
+    ),
+    'an Expand of a Reshape': (
+        'g (float[2] x) => (float[A, B] y) <int64[2] r = {2, 1}, int64[2] e = {2, 2}>', 21, 'a = Reshape (x, r) y = Expand (a, e)',
+        ['b = Identity (x) a = Reshape (b, r) y = Expand (a, e)'], ['y = Expand (x, e)'],
     ),
     "parts of a shape": (
         "g (float[N, M, 3] x) => (int64[A] y)", 15, "y = Shape <start = 1> (x)", ["y = Shape <start = -2> (x)", "y = Shape <start = 1, end = 3> (x)", "s = Shape (x) i = Constant <value_ints = [1, 2]> () y = Gather (s, i)"],
