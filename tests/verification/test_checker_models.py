@@ -163,6 +163,10 @@ _CHANGED: list[tuple[str, str, str, str]] = [  # a model, a text in it, what rep
     ("g (float[N, 2] x) => (float[N, 2] y) <float[N, 2] a> { a = Neg (x) y = Abs (a) }", "<float[N, 2] a>", "<a>", "certified"),
     ("g (float[N] x, float[2] z) => (float[2] y) <float[2] a> { a = Neg (z) y = Abs (a) }", "<float[2] a>", "<float[N] a>", "partly"),
     *(("g (float[6] x, int64[K] n) => (float[M] y) <float[] a> { a = Reshape (x, n) y = Neg (a) }", "<float[] a>", f"<{fact} a>", "partly") for fact in ("float", "float[M]", "float[6]")),
+    # constants of strings, a second node that nothing uses, and what a Loop carries
+    ('g () => (string[1] y) <string[1] k = {"a"}> { y = Identity (k) }', '"a"', '"b"', "partly"),
+    ("g (float[2] x, float[2] w) => (float[2] y) { a = Exp (x) y = Abs (x) }", "y =", "b = Exp (w) y =", "partly"),
+    (_LOOP.replace("y = Loop", "z = Loop").replace("}> }", "}> y = Neg (z) }"), "y = Neg (z)", "c = Cast <to = 10> (z) y = Neg (c)", "certified"),
     # versions of the file
     *(("g (float[2] x) => (float[2] y) { y = Neg (x) }", "ir_version: 10", f"ir_version: {version}", said) for version, said in ((9, "partly"), (11, "certified"), (12, "certified"))),
     # what a scope, a call and a body hold
