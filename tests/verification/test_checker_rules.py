@@ -618,6 +618,18 @@ RULES: dict[str, tuple[str, int, str, list[str], list[str]]] = {
         'g (float[2] x) => (float[A, B] y) <int64[2] r = {2, 1}, int64[2] e = {2, 2}>', 21, 'a = Reshape (x, r) y = Expand (a, e)',
         ['b = Identity (x) a = Reshape (b, r) y = Expand (a, e)'], ['y = Expand (x, e)'],
     ),
+    'a cast to a type that is not known': (
+        'g (float[N] x, float[N] w) => (y, int64 p, int64 q)', 21, 't = l.Op (x) u = l.Op (w) p = Size (t) q = Size (u) y = CastLike (x, t)',
+        ['a = Identity (x) t = l.Op (a) u = l.Op (w) p = Size (t) q = Size (u) y = CastLike (a, t)'], ['t = l.Op (x) u = l.Op (w) p = Size (t) q = Size (u) y = CastLike (x, u)'],
+    ),
+    'a Slice of no elements': (
+        'g (float[4] x) => (int64[1] s) <int64[1] z = {0}, int64[1] o = {1}>', 21, 'y = Slice (x, z, z) s = Shape (y)',
+        ['s = Identity (z)'], ['s = Identity (o)'],
+    ),
+    'a zero point other than that of the quantizer': (
+        'g (float[N] x) => (float[N] y) <float s = {0.5}, uint8 z = {7}, uint8 w = {5}>', 21, 'q = QuantizeLinear (x, s, z) y = DequantizeLinear (q, s, z)',
+        ['p = Identity (x) q = QuantizeLinear (p, s, z) y = DequantizeLinear (q, s, z)'], ['q = QuantizeLinear (x, s, z) y = DequantizeLinear (q, s, w)'],
+    ),
     "parts of a shape": (
         "g (float[N, M, 3] x) => (int64[A] y)", 15, "y = Shape <start = 1> (x)", ["y = Shape <start = -2> (x)", "y = Shape <start = 1, end = 3> (x)", "s = Shape (x) i = Constant <value_ints = [1, 2]> () y = Gather (s, i)"],
         ["y = Shape (x)", "y = Shape <start = 1, end = 2> (x)", "y = Shape <start = 2> (x)", "y = Shape <end = 2> (x)"],
