@@ -343,7 +343,7 @@ COMPARISONS = ("Equal", "Greater", "Less", "GreaterOrEqual", "LessOrEqual")
 BINARY = {"Add", "Sub", "Mul", "Div", "Mod", "Pow", "And", "Or", "Xor", "Max", "Min", *COMPARISONS}
 ELEMENTWISE = BINARY - {"Pow"} | {"Neg", "Abs", "Floor", "Ceil", "Sqrt", "Not", "Sign"}
 EVALUATED = {
-    *(*ELEMENTWISE, "QuantizeLinear", "DequantizeLinear", "Round", "IsNaN", "IsInf", "Relu", "Clip"),
+    *(*ELEMENTWISE, "DequantizeLinear", "Round", "IsNaN", "IsInf", "Relu", "Clip"),
     *("ReduceProd", "ReduceSum", "ReduceMax", "ReduceMin", "CumSum", "Trilu", "Range", "NonZero"),
 }
 """Operators whose results onnx computes exactly, or rounded once, for the types in `EXACT`."""
@@ -459,9 +459,11 @@ class Terms:
 
     def may_define(self, key: object, definition: Term) -> bool:
         """True if elements that are undefined may be given values: the input model gives them none either."""
+        if definition in self.defined:
+            return False
         if self.is_first:
             self.undefined[key] = definition
-        return key in self.undefined and (self.is_first or definition not in self.defined)
+        return key in self.undefined
 
     def term(
         self, op: str, args: Operands, attrs: Mapping[str, Any], kind: Kind, out: int = 0, key: object = None
@@ -1402,7 +1404,11 @@ class Call:
         quotient = self.terms.cast(self.result_of("Div", *operands), Conversion(precision))  # or 0 where subnormal
         integral = self.result_of("Round", self.terms.cast(quotient, wide))
         steps = self.result_of("Where", self.result_of("IsNaN", integral), float_zero, integral)
-        if not self.terms.may_define((x, scale, precision, *limits), steps):
+        if integral.known is None:
+            is_defined = self.terms.may_define((x, scale, precision, *limits), steps)
+        else:
+            is_defined = not np.isnan(integral.known).any()
+        if not is_defined:
             return None
         integral = steps if zero is None else self.result_of("Add", steps, shift)
         if integral.known is not None:  # of whose zeros the sign is lost
@@ -1816,6 +1822,14 @@ class Checker:
         return self.terms.bits(x, dtype) if x.dtype in STORED and dtype == TensorProto.UINT8 else None
 
     def read(self, state: State, *, is_first: bool = False) -> Model:
+        model = self._read(state, is_first)
+        while is_first and not self.terms.defined.isdisjoint(self.terms.undefined.values()):
+            self.terms.undefined.clear()  # a node further on defined what had been read as undefined
+            self.reader.call_results.clear()
+            model = self._read(state, is_first)
+        return model
+
+    def _read(self, state: State, is_first: bool) -> Model:
         # only the input model may say what an unknown operator makes
         self.reader.types = self.types if is_first else {}
         self.terms.is_first = is_first
@@ -2018,13 +2032,11 @@ def wrong_facts(before: onnx.ModelProto, after: onnx.ModelProto, first: Model, l
             continue
         new_type = value.type.tensor_type
         dims = new_type.shape.dim if new_type.HasField("shape") else None
-        shape = (None,) * len(dims or ()) if term.shape is None else term.shape
-        holds = new_type.elem_type in (0, term.dtype) and (dims is None or len(dims) == len(shape))
-        for dim, size in zip(dims or (), shape, strict=False):
+        has_rank = dims is None or (term.shape is not None and len(dims) == len(term.shape))
+        holds = new_type.elem_type in (0, term.dtype) and has_rank
+        for dim, size in zip(dims or (), term.shape or (), strict=False):
             holds = holds and (not dim.HasField("dim_value") or dim.dim_value == size)
-            holds = holds and (
-                not dim.dim_param or (size is not None and claims.setdefault(dim.dim_param, size) == size)
-            )
+            holds = holds and (not dim.dim_param or claims.setdefault(dim.dim_param, size) == size)
         wrong += [] if holds or is_kept(value) else [value.name]
     return wrong
 

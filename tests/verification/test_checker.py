@@ -336,9 +336,12 @@ _ATTACKS = {
     ),
     "a quantizer, of which NaN gives anything, for nodes beside it that define what it gives": tuple(
         f"{HEAD}g (float[N] x) => (uint8[N] y, uint8[N] v) <float s = {{0.5}}, float o = {{0}}, float h = {{255}}>"
-        " { y = QuantizeLinear (x, s) d = Div (x, s) r = Round (d) n = IsNaN (r) w = Where (n, o, r) m = Min (w, h)"
-        f" l = Max (m, o) v = {end} }}"
-        for end in ("Cast <to = 2> (l)", "QuantizeLinear (x, s)")
+        f" {{ y = QuantizeLinear (x, s) {body} }}"
+        for body in (
+            "d = Div (x, s) r = Round (d) n = IsNaN (r) w = Where (n, o, r) m = Min (w, h) l = Max (m, o)"
+            " v = Cast <to = 2> (l)",
+            "v = QuantizeLinear (x, s)",
+        )
     ),
     "an output of another type than it is declared to have": tuple(
         f"{HEAD}g (float16[N] x, {kind}[N] z) => (uint4[N] y, {kind}[N] w) {{ y = CastLike (x, z) w = Identity (z) }}"

@@ -509,6 +509,16 @@ _REFUSED_MODELS = [
         "^the branches that make y have other results than it$",
         _IF.replace("THEN", "float[2] p, float[2] q").replace("BODY", "p = Abs (x) q = Abs (x)"),
     ),
+    *(
+        (
+            "^the branches that make y have other results than it$",
+            _IF.replace(*branch).replace("THEN", "float[2] p, float[2] q").replace("BODY", "p = Abs (x) q = Abs (x)"),
+        )
+        for branch in (
+            ("(float[2] a) { a = Neg (x) }", "(float[2] a, float[2] d) { a = Neg (x) d = Abs (x) }"),
+            ("(float[2] a) { a = Neg (x) }", "() { }"),
+        )
+    ),
 ]
 
 

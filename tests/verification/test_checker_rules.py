@@ -3,6 +3,10 @@
 # ruff: noqa: E501
 from __future__ import annotations
 
+from math import isfinite
+
+import ml_dtypes
+import numpy as np
 import onnx.parser
 
 from castsmith.verification import checker
@@ -18,6 +22,9 @@ _DQ = "g ({0}[2, 3] x) => (float[2, 3] y) <float[2] r = {{0.5, 3}}, float[3] c =
 _Q = _DQ.format("uint8").replace("g (uint8[2, 3] x) => (float[2, 3] y)", "g (float[2, 3] x) => (uint8[2, 3] y)")
 _F8 = "g (float[N] x) => (float8e4m3fn[N] y) <float s = {0.5}, float8e4m3fn z = {2}, float8e4m3fn n = {0}>"
 _DIV = "d = Div (x, s) a = Cast <to = 1> (z) m = Add (d, a)"
+
+_E5M2 = np.arange(256, dtype=np.uint8).view(ml_dtypes.float8_e5m2).astype(np.float64).tolist()
+_NEGATED = ", ".join(str(-int(number)) if isfinite(number) else "0" for number in _E5M2)
 
 # By rule: the inputs and outputs, the opset, a body, bodies that are certified to be equal to it, and bodies that are not.
 RULES: dict[str, tuple[str, int, str, list[str], list[str]]] = {
@@ -430,10 +437,199 @@ RULES: dict[str, tuple[str, int, str, list[str], list[str]]] = {
         ["h = Shape (z) v = Shape (w) d = Sub (h, v) m = Constant <value_ints = [-1]> () t = Concat <axis = 0> (d, m) y = Reshape (x, t)"],
         ["h = Shape (x) v = Shape (w) d = Sub (h, v) m = Constant <value_ints = [-1]> () t = Concat <axis = 0> (d, m) y = Reshape (z, t)", "h = Shape (x) v = Shape (w) d = Sub (h, v) m = Constant <value_ints = [-1]> () t = Concat <axis = 0> (m, d) y = Reshape (x, t)"],
     ),
+    "QuantizeLinear of a constant": (
+        "g () => (uint8[2] y) <float[2] k = {nan, 1}, float[2] l = {-3, 1.25}, float s = {0.5}, uint8[2] q = {0, 2}, uint8[2] o = {0, 3}, uint8 z = {0}>", 23, "y = Identity (q)",
+        ["y = QuantizeLinear (l, s)", "y = QuantizeLinear (l, s, z)"], ["y = QuantizeLinear (k, s)", "y = QuantizeLinear (k, s, z)", "y = Identity (o)"],
+    ),
+    "QuantizeLinear of NaN, which an earlier opset computes": ("g () => (uint8[2] y) <float[2] k = {nan, 1}, float s = {0.5}, uint8[2] q = {0, 2}>", 10, "y = Identity (q)", [], ["y = QuantizeLinear (k, s)"]),
     "a scale of two axes that is not in blocks": (
         "g (int8[2, 3] x) => (float[2, 3] y) <float[1, 3] c = {0.5, 3, 0.1}, float[3] k = {0.5, 3, 0.1}>", 21, "a = Cast <to = 1> (x) y = Mul (a, c)", ["b = Identity (x) a = Cast <to = 1> (b) y = Mul (a, c)"], ["y = DequantizeLinear (x, c)"],
     ),
     "blocks of more scales than there are": ("g (int8[4] x) => (float[4] y) <float[1] s = {0.5}>", 21, "a = Cast <to = 1> (x) y = Mul (a, s)", ["b = Identity (x) a = Cast <to = 1> (b) y = Mul (a, s)"], ["y = DequantizeLinear <axis = 0, block_size = 2> (x, s)"]),
+    'zero points of 0, one for each channel': (
+        'g (int8[2, 3] x) => (float[2, 3] y) <float[3] c = {0.5, 3, 0.1}, int8[3] o = {0, 0, 0}, int8[3] q = {0, 0, 1}>', 21, 'y = DequantizeLinear (x, c)',
+        ['y = DequantizeLinear (x, c, o)'], ['y = DequantizeLinear (x, c, q)'],
+    ),
+    'QuantizeLinear with zero points of 0, one for each channel': (
+        'g (float[2, 3] x) => (uint8[2, 3] y) <float[3] c = {0.5, 3, 0.1}, uint8[3] o = {0, 0, 0}, uint8[3] q = {0, 0, 1}>', 21, 'y = QuantizeLinear (x, c)',
+        ['y = QuantizeLinear (x, c, o)'], ['y = QuantizeLinear (x, c, q)'],
+    ),
+    'a table of two axes that is looked up': (
+        'g (uint8[2] x) => (int64[A] s) <float[2, 2] t = {1, 2, 3, 4}>', 21, 'i = Cast <to = 7> (x) y = Gather (t, i) s = Shape (y)',
+        [], ['s = Constant <value_ints = [2]> ()', 's = Shape (x)'],
+    ),
+    'a table that is looked up from its end': (
+        'g (int8[N] x) => (float[N] y) <float[128] t = {' + ", ".join(map(str, range(128))) + '}, int8 m = {127}>', 21, 'a = BitwiseAnd (x, m) y = Cast <to = 1> (a)',
+        ['i = Cast <to = 7> (x) y = Gather (t, i)'], ['y = Cast <to = 1> (x)'],
+    ),
+    'a table that is looked up beyond its end': (
+        'g (uint8[N] x) => (float[N] y) <float[2] t = {5, 7}>', 21, 'i = Cast <to = 7> (x) y = Gather (t, i)',
+        ['i = Cast <to = 6> (x) y = Gather (t, i)'], ['i = Cast <to = 7> (x) n = Neg (i) y = Gather (t, n)'],
+    ),
+    'float16 that is added along an axis': (
+        'g (float16[2, 2] x, float16[2] z) => (float16[2, 2] y)', 6, 'y = Add <axis = 0, broadcast = 1> (x, z)',
+        ['a = Identity (x) y = Add <axis = 0, broadcast = 1> (a, z)'], ['y = Add <axis = 1, broadcast = 1> (x, z)'],
+    ),
+    'bools that are equal along an axis': (
+        'g (bool[2, 2] x, bool[2] z) => (bool[2, 2] y)', 6, 'y = Equal <axis = 0, broadcast = 1> (x, z)',
+        ['a = Identity (x) y = Equal <axis = 0, broadcast = 1> (a, z)'], ['y = Equal <axis = 1, broadcast = 1> (x, z)'],
+    ),
+    'NonZero of bools': (
+        'g (bool[N] x) => (int64[A, B] y)', 21, 'y = NonZero (x)',
+        ['a = NonZero (x) y = Cast <to = 7> (a)'], [],
+    ),
+    'infinity, which a narrow type has more of': (
+        'g (float[N] x) => (bool[N] y)', 20, 'y = IsInf (x)',
+        [], ['a = Cast <to = 10> (x) y = IsInf (a)', 'a = Cast <to = 16> (x) y = IsInf (a)'],
+    ),
+    'DequantizeLinear of what only its zero point tells the type of': (
+        'g (float[N] x, float s, int8 z) => (float[N] y)', 21, 'a = l.Op (x) y = DequantizeLinear (a, s, z)',
+        ['a = l.Op (x) b = Cast <to = 1> (a) c = Cast <to = 1> (z) d = Sub (b, c) y = Mul (d, s)'], ['a = l.Op (x) b = Cast <to = 1> (a) y = Mul (b, s)'],
+    ),
+    'DequantizeLinear of what has no type': (
+        'g (float[N] x, float s) => (float[N] y)', 21, 'a = l.Op (x) y = DequantizeLinear (a, s)',
+        ['a = l.Op (x) b = Identity (a) y = DequantizeLinear (b, s)'], ['a = l.Op (x) b = Cast <to = 1> (a) y = Mul (b, s)'],
+    ),
+    'DequantizeLinear of float8 by a bfloat16 scale': (
+        'g (float8e5m2[N] x, bfloat16 s) => (bfloat16[N] y)', 23, 'y = DequantizeLinear (x, s)',
+        ['a = Cast <to = 16> (x) y = Mul (a, s)'], ['a = Cast <to = 1> (x) c = Cast <to = 1> (s) d = Mul (a, c) y = Cast <to = 16> (d)'],
+    ),
+    'DequantizeLinear to a type narrower than its scale': (
+        'g (int8[N] x) => (float[N] y) <float s = {0.3}>', 23, 'y = DequantizeLinear (x, s)',
+        [], ['a = DequantizeLinear <output_dtype = 10> (x, s) y = Cast <to = 1> (a)'],
+    ),
+    'QuantizeLinear to uint8 with a zero point of unknown shape': (
+        'g (float[N] x, uint8[1] z, int64[M] n) => (uint8[N] y) <float s = {0.5}>', 21, 'r = Reshape (z, n) y = QuantizeLinear (x, s, r)',
+        [], ['y = QuantizeLinear (x, s)'],
+    ),
+    'QuantizeLinear to float8 in another precision': (
+        'g (float[N] x) => (float8e4m3fn[N] y) <float s = {0.3}, float8e4m3fn z = {2}>', 23, 'y = QuantizeLinear (x, s, z)',
+        ['y = QuantizeLinear <precision = 0> (x, s, z)'], ['y = QuantizeLinear <precision = 10> (x, s, z)'],
+    ),
+    'QuantizeLinear to float8 without a zero point': (
+        'g (float[N] x) => (float8e4m3fn[N] y) <float s = {0.3}, float8e4m3fn z = {2}>', 23, 'y = QuantizeLinear <output_dtype = 17> (x, s)',
+        ['a = Identity (x) y = QuantizeLinear <output_dtype = 17> (a, s)'], ['y = QuantizeLinear (x, s, z)'],
+    ),
+    'QuantizeLinear of int32': (
+        'g (int32[N] x) => (uint8[N] y) <float s = {0.5}, float o = {0}, float h = {255}>', 23, 'y = QuantizeLinear (x, s)',
+        ['a = Cast <to = 1> (x) d = Div (a, s) r = Round (d) n = IsNaN (r) w = Where (n, o, r) m = Min (w, h) l = Max (m, o) y = Cast <to = 2> (l)'], ['a = Neg (x) y = QuantizeLinear (a, s)'],
+    ),
+    'an axis out of range': (
+        'g (int8[2, 3] x) => (float[2, 3] y) <float[3] c = {0.5, 3, 0.1}>', 21, 'y = DequantizeLinear (x, c)',
+        ['y = DequantizeLinear <axis = -1> (x, c)'], ['y = DequantizeLinear <axis = -3> (x, c)', 'y = DequantizeLinear <axis = 3> (x, c)', 'y = DequantizeLinear <axis = 2> (x, c)'],
+    ),
+    'DequantizeLinear of a value of unknown rank': (
+        'g (int8[6] x, int64[M] n) => (float[A, B] y) <float[3] c = {0.5, 3, 0.1}>', 21, 'r = Reshape (x, n) y = DequantizeLinear (r, c)',
+        ['r = Reshape (x, n) a = Identity (r) y = DequantizeLinear (a, c)'], ['r = Reshape (x, n) a = Cast <to = 1> (r) y = Mul (a, c)'],
+    ),
+    'blocks of an axis of unknown size': (
+        'g (int8[2, N] x, float[2, 2] r) => (float[2, N] y)', 21, 'y = DequantizeLinear <block_size = 2> (x, r)',
+        ['a = Identity (x) y = DequantizeLinear <block_size = 2> (a, r)'], ['y = DequantizeLinear <block_size = 3> (x, r)'],
+    ),
+    'blocks along the first axis': (
+        'g (int8[3, 2] x, float[2, 2] r) => (float[3, 2] y) <int64[3] i = {0, 0, 1}, int64[3] j = {0, 1, 1}>', 21, 'y = DequantizeLinear <axis = 0, block_size = 2> (x, r)',
+        ['e = Gather (r, i) a = Cast <to = 1> (x) y = Mul (a, e)'], ['e = Gather (r, j) a = Cast <to = 1> (x) y = Mul (a, e)'],
+    ),
+    'Dropout of opset 7, which has no mode': (
+        'g (float[N] x) => (float[N] y)', 7, 'y = Dropout (x)',
+        ['y = Identity (x)'], [],
+    ),
+    "an axis one too great": (
+        "g (int8[3, 3] x) => (float[3, 3] y) <float[3] c = {0.5, 3, 0.1}>", 21, "y = DequantizeLinear <axis = 0> (x, c)",
+        ["y = DequantizeLinear <axis = -2> (x, c)"], ["y = DequantizeLinear <axis = 2> (x, c)"],
+    ),
+    'a choice by sizes that are broadcast': (
+        'g (bool[N] c, float[M] x, float[M] z) => (int64[A] s)', 21, 'y = Where (c, x, z) s = Shape (y)',
+        ['f = Cast <to = 1> (c) a = Add (f, x) s = Shape (a)'], ['s = Shape (x)', 's = Shape (c)'],
+    ),
+    'a Reshape that copies a size that is not there': (
+        'g (float[6] x) => (float[A, B] y) <int64[2] t = {6, 0}, int64[2] u = {6, 1}>', 21, 'y = Reshape (x, t)',
+        ['a = Identity (x) y = Reshape (a, t)'], ['y = Reshape (x, u)'],
+    ),
+    'a Reshape to a size below -1': (
+        'g (float[6] x) => (float[A, B] y) <int64[2] u = {2, 3}, int64[2] t = {-2, 3}>', 21, 'y = Reshape (x, u)',
+        [], ['y = Reshape (x, t)'],
+    ),
+    'a Reshape of a value of unknown rank': (
+        'g (float[6] x, int64[M] n) => (float[A] y) <int64[1] t = {-1}, int64[2] z = {0, -1}>', 21, 'r = Reshape (x, n) y = Reshape (r, t)',
+        ['r = Reshape (x, n) a = Identity (r) y = Reshape (a, t)'], ['r = Reshape (x, n) y = Reshape (r, z)'],
+    ),
+    'a Flatten of a value of unknown rank': (
+        'g (float[6] x, int64[M] n) => (float[A, B] y)', 21, 'r = Reshape (x, n) y = Flatten (r)',
+        ['r = Reshape (x, n) a = Identity (r) y = Flatten (a)'], ['r = Reshape (x, n) y = Flatten <axis = 0> (r)'],
+    ),
+    'a Squeeze of a value of unknown rank': (
+        'g (float[6] x, int64[M] n) => (float[A] y) <int64[1] o = {0}, int64[1] e = {1}>', 21, 'r = Reshape (x, n) y = Squeeze (r, o)',
+        ['r = Reshape (x, n) a = Identity (r) y = Squeeze (a, o)'], ['r = Reshape (x, n) y = Squeeze (r, e)', 'r = Reshape (x, n) y = Squeeze (r)'],
+    ),
+    'a Flatten along an axis out of range': (
+        'g (float[2, 3] x) => (float[A, B] y)', 21, 'y = Flatten <axis = 2> (x)',
+        [], ['y = Flatten <axis = 3> (x)'],
+    ),
+    'a Flatten along an axis before the first': (
+        'g (float[2, 3] x) => (float[A, B] y)', 21, 'y = Flatten <axis = 0> (x)',
+        ['y = Flatten <axis = -2> (x)'], ['y = Flatten <axis = -3> (x)'],
+    ),
+    'a range from a number that is not known': (
+        'g (float[N] x, int64 a) => (int64[A] y) <int64 o = {1}>', 21, 'h = Size (x) y = Range (a, h, o)',
+        ['h = Size (x) b = Identity (a) y = Range (b, h, o)'], ['h = Size (x) y = Range (o, h, o)'],
+    ),
+    'a range to a number that is not known': (
+        'g (float[N] x, int64 a) => (int64[A] y) <int64 o = {1}, int64 z = {0}>', 21, 'y = Range (z, a, o)',
+        ['b = Identity (a) y = Range (z, b, o)'], ['y = Range (o, a, o)'],
+    ),
+    'the size of a range in steps of 2': (
+        'g (float[N] x) => (int64[A] s) <int64 z = {0}, int64 t = {2}>', 21, 'h = Size (x) r = Range (z, h, t) s = Shape (r)',
+        ['h = Size (x) i = Identity (h) r = Range (z, i, t) s = Shape (r)'], ['s = Shape (x)'],
+    ),
+    'the size of a range that may be empty': (
+        'g (float[N] x, float[M] w) => (int64[A] s) <int64 z = {0}, int64 o = {1}>', 21, 'h = Size (x) v = Size (w) d = Sub (h, v) r = Range (z, d, o) s = Shape (r)',
+        ['h = Size (x) v = Size (w) c = Sub (h, v) d = Identity (c) r = Range (z, d, o) s = Shape (r)'], ['h = Shape (x) v = Shape (w) s = Sub (h, v)'],
+    ),
+    'a constant that is rounded up to float8e8m0': (
+        'g () => (float8e8m0[1] y) <float[1] k = {1.25}, float8e8m0[1] o = {127}, float8e8m0[1] t = {128}>', 24, 'y = Cast <to = 24> (k)',
+        ['a = Identity (k) y = Cast <to = 24> (a)'], ['y = Identity (o)', 'y = Identity (t)'],
+    ),
+    'a value and its transpose': (
+        'g (int8[2, 2] x) => (int8[2, 2] y)', 21, 't = Transpose (x) y = Sub (t, x)',
+        ['a = Identity (x) t = Transpose (a) y = Sub (t, x)'], ['a = Sub (x, x) y = Transpose (a)'],
+    ),
+    'a table that is defined where a cast is not': (
+        'g (float8e5m2[N] x) => (int32[N] y) <int32[256] t = {' + _NEGATED + '}>', 26, 'b = BitCast <to = 2> (x) i = Cast <to = 6> (b) y = Gather (t, i)',
+        ['b = BitCast <to = 2> (x) i = Cast <to = 7> (b) y = Gather (t, i)'], ['a = Cast <to = 6> (x) y = Neg (a)'],
+    ),
+    'a quantized value as double': (
+        'g (float[N] x) => (double[N] y) <float s = {0.5}, uint8 z = {7}>', 21, 'q = QuantizeLinear (x, s, z) a = Cast <to = 11> (q) y = Exp (a)',
+        ['p = Identity (x) q = QuantizeLinear (p, s, z) a = Cast <to = 11> (q) y = Exp (a)'], ['q = QuantizeLinear (x, s, z) a = Cast <to = 1> (q) y = Exp (a)'],
+    ),
+    'a quotient of which one divides by zero': (
+        'g (uint8[N] x) => (uint8[N] y) <uint8 a = {5}, uint8[256] t = {' + ", ".join(str(5 // n if n else 0) for n in range(256)) + '}>', 21, 'i = Cast <to = 6> (x) y = Gather (t, i)',
+        ['i = Cast <to = 7> (x) y = Gather (t, i)'], ['y = Div (a, x)'],
+    ),
+    'float16 that is given back': (
+        'g (float16[N] x) => (float16[N] y)', 21, 'y = Identity (x)',
+        [], ['y = Max (x, x)'],
+    ),
+    'a Reshape of a constant to another size': (
+        'g () => (float[A] y) <float[2] k = {1, 2}, int64[1] t = {3}, float[3] m = {1, 2, 1}>', 21, 'y = Reshape (k, t)',
+        ['a = Identity (k) y = Reshape (a, t)'], ['y = Identity (m)'],
+    ),
+    'an Expand of a Reshape': (
+        'g (float[2] x) => (float[A, B] y) <int64[2] r = {2, 1}, int64[2] e = {2, 2}>', 21, 'a = Reshape (x, r) y = Expand (a, e)',
+        ['b = Identity (x) a = Reshape (b, r) y = Expand (a, e)'], ['y = Expand (x, e)'],
+    ),
+    'a cast to a type that is not known': (
+        'g (float[N] x, float[N] w) => (y, int64 p, int64 q)', 21, 't = l.Op (x) u = l.Op (w) p = Size (t) q = Size (u) y = CastLike (x, t)',
+        ['a = Identity (x) t = l.Op (a) u = l.Op (w) p = Size (t) q = Size (u) y = CastLike (a, t)'], ['t = l.Op (x) u = l.Op (w) p = Size (t) q = Size (u) y = CastLike (x, u)'],
+    ),
+    'a Slice of no elements': (
+        'g (float[4] x) => (int64[1] s) <int64[1] z = {0}, int64[1] o = {1}>', 21, 'y = Slice (x, z, z) s = Shape (y)',
+        ['s = Identity (z)'], ['s = Identity (o)'],
+    ),
+    'a zero point other than that of the quantizer': (
+        'g (float[N] x) => (float[N] y) <float s = {0.5}, uint8 z = {7}, uint8 w = {5}>', 21, 'q = QuantizeLinear (x, s, z) y = DequantizeLinear (q, s, z)',
+        ['p = Identity (x) q = QuantizeLinear (p, s, z) y = DequantizeLinear (q, s, z)'], ['q = QuantizeLinear (x, s, z) y = DequantizeLinear (q, s, w)'],
+    ),
     "parts of a shape": (
         "g (float[N, M, 3] x) => (int64[A] y)", 15, "y = Shape <start = 1> (x)", ["y = Shape <start = -2> (x)", "y = Shape <start = 1, end = 3> (x)", "s = Shape (x) i = Constant <value_ints = [1, 2]> () y = Gather (s, i)"],
         ["y = Shape (x)", "y = Shape <start = 1, end = 2> (x)", "y = Shape <start = 2> (x)", "y = Shape <end = 2> (x)"],
@@ -443,7 +639,7 @@ RULES: dict[str, tuple[str, int, str, list[str], list[str]]] = {
 
 def test_rules() -> None:
     def compare(head: str, opset: int, first: str, same: list[str], others: list[str]) -> None:
-        head = f'<ir_version: 10, opset_import: ["" : {opset}, "com.microsoft" : 1]>\n{head}'
+        head = f'<ir_version: 10, opset_import: ["" : {opset}, "com.microsoft" : 1, "l" : 1]>\n{head}'
         before = onnx.parser.parse_model(f"{head} {{ {first} }}")
         pool: dict[str, checker.Array] = {}
         states = [checker.state_of(before, pool)]
