@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -420,3 +421,20 @@ def test_the_type_of_values_to_cast_is_that_of_python(castsmith: Command) -> Non
     )
     refused = castsmith("cast", "0x3c00", "--to", "f16")
     assert (refused.code, is_one_sentence(refused.err), "--from" in refused.err) == (2, True, True)
+
+
+SHOWN = (
+    "--diff --dry-run --explain --help --help-all --inputs --json --output --quiet --range --report --target --verbose"
+)
+SHOWN_BY = {
+    "optimize": "--narrow --promote-unsafe --repair-only --verify",
+    "convert": "--force --io --keep --max-error --measure --rescale --to --weights-only",
+    "fit": "--exact --max-error --plan",
+}
+
+
+@pytest.mark.parametrize("command", SHOWN_BY)
+def test_the_help_of_what_writes_models_shows_these_options(command: str) -> None:
+    """All others are shown by --help-all."""
+    shown = re.findall(r"^  (?:-\w[^-]*)?(--[a-z-]+)", parsers()[command].format_help(), re.MULTILINE)
+    assert sorted(shown) == sorted(f"{SHOWN} {SHOWN_BY[command]}".split())
