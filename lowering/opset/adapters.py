@@ -129,8 +129,6 @@ def _result_type(node: onnx_ir.Node) -> DataType | None:
     return like[0].dtype if like and like[0] is not None else DataType.UINT8
 
 
-_REDUCTIONS = operators(lambda row: row.reduces) - {"ReduceSum"}
-"""ReduceSum has had its axes as an input since opset 13."""
 _OLDEST = 13
 """In older opsets these operators have features beyond the texts below."""
 
@@ -141,7 +139,7 @@ def _since(*changes: tuple[int, Adapter]) -> tuple[tuple[int, Adapter], ...]:
 
 
 ADAPTERS: dict[str, tuple[tuple[int, Adapter], ...]] = {
-    **dict.fromkeys(_REDUCTIONS, _since((18, axes_as_attribute))),
+    **dict.fromkeys(operators(lambda row: row.reduces), _since((18, axes_as_attribute))),
     "Split": _since((18, split_by_lengths)),
     "Pad": _since((18, pads_of_all_axes)),
     "QuantizeLinear": _since((23, one_type_of_division), (21, zero_point_for_type), (19, without_effect)),

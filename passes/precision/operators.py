@@ -47,17 +47,16 @@ SENSITIVE: dict[str, str] = {
 
 SENSITIVE_CONTRIB: dict[str, str] = {
     "BiasSoftmax": _SOFTMAX,
-    **dict.fromkeys(("Rfft", "Irfft", "Inverse", "CDist"), _SUM),
+    **dict.fromkeys(("Rfft", "Irfft", "Inverse"), _SUM),
     "GridSample": _PLACES,
     "CropAndResize": _PLACES,
-    "Range": _COUNT,
 }
 """Operators of com.microsoft that stay in float by default, each with the reason.
 
 Its fused attention and normalizations are not among them: they compute their statistics in float by themselves.
 """
 
-MASK_PASSES = frozenset({"Add", "Sub", "Mul", "Neg", "Where", "Cast", "CastLike", "Min", "Max", "Div"})
+MASK_PASSES = frozenset({"Add", "Sub", "Mul", "Neg", "Cast", "CastLike", "Min", "Max", "Div"})
 """Arithmetic that preserves mask values."""
 
 BOUNDS = {"Clip": (1, 2), "Max": None, "Min": None}

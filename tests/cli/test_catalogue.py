@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from importlib import import_module
@@ -22,7 +23,7 @@ from castsmith.cli.catalogue import (
 from castsmith.ir.codes import FindingCode, Fix, Outcome, RefusalCode, Rule
 from castsmith.ir.records import Effect, Severity
 from tests.cli.codes_in_source import FOLDERS
-from tests.house import trees
+from tests.house import texts, trees
 
 _PLACES = {"Diagnostic": (0, 1), "noted": (1, 2)}
 """Functions that make findings, and where their code and their severity stand."""
@@ -133,3 +134,9 @@ def test_every_effect_and_fix_has_words() -> None:
         assert dict(parts(replace(RULE, safety=(effect,))))["How safe it is"]
     for fix in get_args(Fix):
         assert head(RefusalCode("s", "", **WORDS, fix=fix)).endswith(".")
+
+
+def test_every_finding_that_the_source_describes_has_a_page() -> None:
+    described = {name for text in texts().values() for name in re.findall(r'= FindingCode\(\s*"([a-z0-9-]+)"', text)}
+    assert len(described) > 30
+    assert described == {code.code for code in all_codes() if isinstance(code, FindingCode)}

@@ -59,9 +59,14 @@ def test_what_stands_after_two_hyphens_is_no_option() -> None:
 
 def test_a_retired_option_works_and_no_help_shows_it(castsmith: Command, tmp_path: Path) -> None:
     model = write_model(tmp_path / "a.onnx", MIXED)
-    values = {"--max-total-growth": ["9"], "--fold-as": ["reference"], "--pytorch-scalar-promotion": []}
-    for flag in sorted(RETIRED):
-        extra = values.get(flag, ["float"])
+    values = {
+        "--max-total-growth": ["9"],
+        "--fold-as": ["reference"],
+        "--pytorch-scalar-promotion": [],
+        "--u64-integer-promotion-target": ["float"],
+    }
+    assert set(values) == RETIRED
+    for flag, extra in values.items():
         needed = ["--promote-unsafe"] if flag == "--u64-integer-promotion-target" else []
         ended = castsmith("optimize", model, "-o", tmp_path / "b.onnx", flag, *extra, *needed)
         assert (ended.code, ended.err) == (0, "")

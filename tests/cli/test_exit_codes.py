@@ -116,6 +116,7 @@ def test_the_table_and_these_cases_have_every_command() -> None:
     assert set(EXIT_CODES) <= {words.split()[-1] for words in parsers()}
     assert set(ENDINGS) == {(words, code) for words in parsers() for code in meanings(words.split()[-1])}
     assert set(WORST) == {code for _, code in ENDINGS}
+    assert all({0, 1} <= set(codes) for codes in EXIT_CODES.values())
 
 
 @pytest.mark.parametrize(("command", "code"), ENDINGS, ids=str)

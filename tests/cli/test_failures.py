@@ -13,8 +13,18 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from castsmith.cli.failures import failure_of
-from castsmith.ir.errors import ModelError
-from castsmith.numerics.errors import OptionError
+from castsmith.ir.errors import ModelError, VerificationError
+from castsmith.numerics.errors import (
+    CastError,
+    CastsmithError,
+    ElementTypeError,
+    OptionError,
+    PromotionError,
+    QuantizeError,
+    TruncError,
+)
+from castsmith.targets.statements import TargetError
+from castsmith.verification.evaluate.engines import EngineError, LimitError
 from tests.cli.helpers import CLEAN, Command, is_one_sentence, write_model
 
 Break = Callable[[Path], None]
@@ -154,3 +164,22 @@ def test_a_message_begins_with_the_file_once() -> None:
         (MemoryError(), {"input": "a.onnx"}, "not enough memory."),
     ):
         assert failure_of(error, words).message == message, (error, words)
+
+
+CODES = {
+    ModelError: "model", EngineError: "engine", LimitError: "engine", VerificationError: "verification",
+    PromotionError: "promotion", ElementTypeError: "element-type", CastError: "cast", QuantizeError: "quantize",
+    TruncError: "trunc", TargetError: "target", OptionError: "option", CastsmithError: "internal",
+}  # fmt: skip
+
+
+def test_each_error_has_its_code() -> None:
+    for kind, code in CODES.items():
+        assert failure_of(kind("It is wrong."), {}).code == code
+
+
+@pytest.mark.parametrize("name", ["input", "model", "a", "b", "output", "inputs", "report", "baseline"])
+def test_the_file_that_a_sentence_begins_with(name: str) -> None:
+    for given in ("f.x", ["g.x", "f.x"]):
+        assert failure_of(OptionError("f.x: it is wrong."), {name: given}).file == "f.x"
+    assert failure_of(OptionError("e.x: it is wrong."), {name: ["g.x", "f.x"]}).file == ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -272,6 +273,25 @@ def needs(command: str) -> dict[str, str]:
     return {name: row[0][0] for name, row in rows.items() if row is not None}
 
 
+NEEDED = {
+    "optimize engine": "verify", "optimize inputs": "verify", "optimize dim": "verify", "optimize range": "narrow",
+    "convert dim": "measure max_error", "fit dim": "max_error plan", "fit inputs": "max_error plan",
+    "trunc unsigned": "out_scale", "trunc narrow": "out_scale", "strict_device": "target", "interface": "target",
+    "storage": "target", "emit_functions": "target", "vendor": "target", "narrow_interface": "narrow",
+    "u64_integer_promotion_target": "promote_unsafe promotion", "scalar": "pytorch_scalar_promotion promotion",
+    "write_baseline": "baseline",
+}  # fmt: skip
+EXCLUDING = """config no_config, quiet verbose, repair_only passes, repair_only until, repair_only target,
+    exact max_error, diff json, explain json, full json, all json, jobs dask, dry_run report, dry_run certificate,
+    fail_on exit_zero, dim inputs, measure inputs, sets inputs, seed inputs"""
+
+
+def test_which_options_need_or_exclude_others() -> None:
+    assert {name: " ".join(needed) for name, (needed, _) in NEEDS.items()} == NEEDED
+    assert [f"{pair.one} {pair.other}" for pair in EXCLUDES] == [" ".join(e.split()) for e in EXCLUDING.split(",")]
+    assert {pair.one: pair.commands for pair in EXCLUDES if pair.commands} == {"all": ("check", "bounds")}
+
+
 @pytest.mark.usefixtures("one_process")
 def test_an_option_that_needs_another_is_refused_without_it(castsmith: Command, folder: Path) -> None:
     checked = set[str]()
@@ -401,3 +421,20 @@ def test_the_type_of_values_to_cast_is_that_of_python(castsmith: Command) -> Non
     )
     refused = castsmith("cast", "0x3c00", "--to", "f16")
     assert (refused.code, is_one_sentence(refused.err), "--from" in refused.err) == (2, True, True)
+
+
+SHOWN = (
+    "--diff --dry-run --explain --help --help-all --inputs --json --output --quiet --range --report --target --verbose"
+)
+SHOWN_BY = {
+    "optimize": "--narrow --promote-unsafe --repair-only --verify",
+    "convert": "--force --io --keep --max-error --measure --rescale --to --weights-only",
+    "fit": "--exact --max-error --plan",
+}
+
+
+@pytest.mark.parametrize("command", SHOWN_BY)
+def test_the_help_of_what_writes_models_shows_these_options(command: str) -> None:
+    """All others are shown by --help-all."""
+    shown = re.findall(r"^  (?:-\w[^-]*)?(--[a-z-]+)", parsers()[command].format_help(), re.MULTILINE)
+    assert sorted(shown) == sorted(f"{SHOWN} {SHOWN_BY[command]}".split())

@@ -87,14 +87,16 @@ def test_each_end(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Monkey
         (full, written, 0, f"b.onnx is written, but {lost}."),
         (full, {**written, "json": True}, 2, f"b.onnx is written, but {lost}."),
         (full, {**written, "format": "json"}, 2, f"b.onnx is written, but {lost}."),
+        *((OSError(number, "no"), written, 0, "b.onnx is written, but standard output cannot be written (no).")
+          for number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)),
         (OSError(errno.ENOSPC, "no space", "f"), written, 2, "f: no space."),
         (OSError(errno.ENOENT, "not there"), written, 2, "not there."),
-    ]
+    ]  # fmt: skip
     for error, arguments, code, sentence in ends:
         assert run(error, **arguments) == code
         printed = capsys.readouterr()
         assert (printed.out, printed.err) == ("", f"castsmith: {sentence}\n" if sentence else "")
-        assert dropped == ([sys.stdout] if isinstance(error, BrokenPipeError) or error is full else [])
+        assert dropped == ([sys.stdout] if isinstance(error, BrokenPipeError) or "standard output" in sentence else [])
         dropped.clear()
 
 

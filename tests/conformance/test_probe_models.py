@@ -133,3 +133,9 @@ def test_models_of_the_operators_of_onnx_runtime() -> None:
         ("MatMulBnb4", DataType.UINT8, False), ("DequantizeBFP", DataType.UINT8, False),
     ):  # fmt: skip
         assert bool(contrib_model(op, dtype, 13, 8)) is is_modelled, op
+
+
+def test_each_operator_of_the_standard_has_a_model() -> None:
+    """But for one that reads files of images, and one whose pool, an attribute, decides its types."""
+    names = {schema.name for schema in onnx.defs.get_all_schemas_with_history() if not schema.domain}
+    assert names - TEXTS.keys() == {"ImageDecoder", "TfIdfVectorizer"}

@@ -11,7 +11,7 @@ import pytest
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.verification import whole
 from castsmith.verification.compare import How
-from castsmith.verification.evaluate.engines import Engine
+from castsmith.verification.evaluate.engines import Engine, EngineError
 from castsmith.verification.evaluate.evaluator import Evaluator
 from castsmith.verification.evaluate.limits import Budget
 from tests.verification.test_run import HEAD, MISCOMPILES, compared
@@ -30,9 +30,11 @@ def test_the_node_at_which_a_difference_starts(monkeypatch: pytest.MonkeyPatch) 
     model, x = onnx_ir.from_proto(onnx.parser.parse_model(text)), np.array([1, -2], np.float32)
     right = {"a": -x, "b": abs(x), "y": -abs(x), "z": np.exp(-abs(x))}
     wrong: dict[int, str] = {}  # by the number of outputs
+    kinds = set[str]()
 
     class Runtime:
         def __init__(self, kind: str, data: bytes) -> None:
+            kinds.add(kind)
             self.kind, self.names = kind, [value.name for value in onnx.ModelProto.FromString(data).graph.output]
 
         def ready(self, seconds: float) -> None:
@@ -57,9 +59,35 @@ def test_the_node_at_which_a_difference_starts(monkeypatch: pytest.MonkeyPatch) 
         for text, level in zip(texts, ("", ", with its default optimization"), strict=True):
             assert text.startswith(f"run as a whole by ONNX Runtime{level}, {together}[0] is ")
             assert text.endswith(f" (mine; 2 of 2 elements){cause}")
+    wrong[2], wrong[1] = "y", "by"
+    (text,) = whole.Whole(model, "openvino", 9).differences("mine", {"x": x}, expected, evaluator, How())
+    assert text.startswith("run as a whole by OpenVINO, y[0] is ")
+    assert kinds == {"onnxruntime", "onnxruntime optimized", "openvino whole"}
     monkeypatch.setattr(whole, "_PART", 0)  # no time is left for the search
     wrong[2], wrong[1] = "y", "by"
     texts = whole.Whole(model, "onnxruntime", 9).differences("mine", {"x": x}, expected, evaluator, How())
     assert all(text.endswith(" (mine; 2 of 2 elements)") for text in texts)
     wrong[2] = ""
     assert whole.Whole(model, "onnxruntime", 9).differences("mine", {"x": x}, expected, evaluator, How()) == []
+
+
+@pytest.mark.parametrize(
+    ("said", "invalid"),
+    [
+        ("Type Error: Type 'tensor(float)' of input parameter (x) is not the one expected", True),
+        ("[ONNXRuntimeError] : 10 : INVALID_GRAPH : This is an invalid model.", True),
+        ("Type parameter (T) of Optype (Add) bound to different types (tensor(float) and tensor(double))", True),
+        ("[ONNXRuntimeError] : 9 : NOT_IMPLEMENTED : Could not find an implementation for Add(14)", False),
+    ],
+)
+def test_what_a_runtime_calls_invalid(monkeypatch: pytest.MonkeyPatch, said: str, invalid: bool) -> None:
+    class Runtime:
+        def __init__(self, kind: str, data: bytes) -> None:
+            pass
+
+        def ready(self, _: float) -> None:
+            raise EngineError(said)
+
+    monkeypatch.setattr(whole, "Prepared", Runtime)
+    model = onnx_ir.from_onnx_text(HEAD + "g (float[2] x) => (float[2] y) { y = Neg (x) }")
+    assert whole.Whole(model, "onnxruntime", 9).invalid is invalid

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
 import json
+import lzma
 import pickle
 import tarfile
 import zipfile
@@ -56,6 +58,11 @@ CONTENTS: dict[str, tuple[bytes, str, str]] = {
     "engine": (b"ftrt" + bytes(60), "a TensorRT engine", "the ONNX file"),
     "h5": (b"\x89HDF\r\n\x1a\n" + bytes(60), "Keras", "format='onnx'"),
     "pickle": (pickle.dumps({"state": 1}, 2), "a Python pickle", "torch.onnx.export"),
+    "engine of another release": (b"ptrt" + bytes(60), "a TensorRT engine", "the ONNX file"),
+    "bzip2": (bz2.compress(b"model"), "a bzip2 archive", "unpack"),
+    "xz": (lzma.compress(b"model"), "an xz archive", "unpack"),
+    "Zstandard": (bytes.fromhex("28b52ffd") + bytes(9), "a Zstandard archive", "unpack"),
+    "7z": (b"7z\xbc\xaf\x27\x1c" + bytes(26), "a 7z archive", "unpack"),
     "gzip": (gzip.compress(b"model"), "a gzip archive", "unpack"),
     "tar": (tar(), "a tar archive", "unpack"),
     "numpy": (array(), "an array of numpy", "not a model"),

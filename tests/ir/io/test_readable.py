@@ -453,3 +453,10 @@ def test_a_value_outside_of_functions_counts_although_it_refers_to_a_parameter()
     made = onnx_ir.to_proto(loaded)
     onnx.checker.check_model(made, full_check=True)
     assert made.graph.node[0].attribute[0].i == TensorProto.FLOAT16
+
+
+def test_the_fields_of_values_and_data_are_those_of_the_format() -> None:
+    others = {"name", "ref_attr_name", "doc_string", "type"}
+    assert readable.VALUE_FIELDS.keys() == {field.name for field in AttributeProto.DESCRIPTOR.fields} - others
+    data = {field.name for field in TensorProto.DESCRIPTOR.fields if field.name.endswith("_data")}
+    assert {*readable._DATA_FIELDS} == data - {"raw_data", "external_data"}  # pyright: ignore[reportPrivateUsage]

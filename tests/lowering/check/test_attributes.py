@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import onnx
+import onnx.defs
 import onnx.parser
 import onnx_ir
 import pytest
@@ -222,22 +223,43 @@ def test_attributes_that_kernels_ask_for():
     check_all(_check_sound, SOUND)
 
 
-SHORT = {f"nodes_{name}": [0, 0, 0] for name in ("falsenodeids", "featureids", "nodeids", "treeids", "truenodeids")}
-WORDS: list[tuple[str, dict[str, Any], str | None]] = [
-    ("TfIdfVectorizer", {"pool_strings": ["a"]}, None),
-    ("TfIdfVectorizer", {"mode": "TF"}, "it lacks the attribute pool_int64s or pool_strings"),
-    ("TreeEnsemble", {"aggregate_function": 1}, "it lacks the attribute n_targets"),
-    ("TreeEnsemble", {"n_targets": 1}, None),
-    (
-        "TreeEnsembleClassifier",
-        {**SHORT, "nodes_modes": ["LEAF"] * 3, "nodes_values": [0.5, 0.0]},
-        "its nodes_values has 2 entries and its nodes_falsenodeids 3",
-    ),
-]
-"""Operators and attributes, and what is said of them for ONNX Runtime, without asking it."""
+LEARNED = (("TreeEnsembleClassifier", "class_"), ("TreeEnsembleRegressor", "target_"))
+OPTIONAL = {"nodes_hitrates", "nodes_missing_value_tracks_true"}
 
 
-def test_faults_of_attributes_alone() -> None:
+def test_lists_of_trees_that_are_as_long_as_each_other() -> None:
+    """All lists that the schema has of nodes and of leaves, but for those that a model may leave out."""
     target = load_target("onnxruntime-cpu")
-    for op_type, attributes, fault in WORDS:
-        assert attribute_fault(onnx_ir.node(op_type, [], attributes, domain="ai.onnx.ml"), target) == fault
+    for op_type, leaves in LEARNED:
+        schema = onnx.defs.get_schema(op_type, 3, "ai.onnx.ml")
+        for prefix in ("nodes_", leaves):
+            names = {name for name in schema.attributes if name.startswith(prefix) and not name.endswith("_as_tensor")}
+            for longer in names:
+                attributes = [onnx_ir.AttrInt64s(name, [0] * (1 + (name == longer))) for name in sorted(names)]
+                attributes.append(onnx_ir.AttrInt64("n_targets", 1))
+                fault = attribute_fault(onnx_ir.Node("ai.onnx.ml", op_type, [], attributes), target)
+                assert (fault is None) == (longer in OPTIONAL), longer
+                assert fault is None or fault.endswith(f"has 1 entries and its {longer} 2")
+
+
+ONE_OF: dict[str, str] = {
+    "GRU": "hidden_size",
+    "LSTM": "hidden_size",
+    "RNN": "hidden_size",
+    "RegexFullMatch": "pattern",
+    "TfIdfVectorizer": "pool_int64s pool_strings",
+    "TreeEnsemble": "n_targets",
+    "TreeEnsembleRegressor": "n_targets",
+    "LabelEncoder": "keys_strings keys_int64s keys_floats keys_tensor classes_strings",
+}
+
+
+def test_attributes_of_which_one_is_needed() -> None:
+    target = load_target("onnxruntime-cpu")
+    for op_type, names in ONE_OF.items():
+        domain = "ai.onnx.ml" if op_type.startswith(("Tree", "Label")) else ""
+        bare = attribute_fault(onnx_ir.Node(domain, op_type, []), target)
+        assert bare == f"it lacks the attribute {names.replace(' ', ' or ')}"
+        for name in names.split():
+            node = onnx_ir.Node(domain, op_type, [], [onnx_ir.AttrInt64(name, 1)])
+            assert attribute_fault(node, target) is None, (op_type, name)

@@ -17,12 +17,18 @@ from onnx.reference import ReferenceEvaluator
 
 import castsmith
 from castsmith.analysis.inference.walk import infer_element_types
+from castsmith.ir.ops.changes import SAME_FROM_9_TO_13
 from castsmith.ir.records import Records, Severity
-from castsmith.lowering.opset.raising import FIRST_WITH_BFLOAT16, opset_needed
+from castsmith.lowering.opset.raising import (
+    _STEPS,  # pyright: ignore[reportPrivateUsage]
+    FIRST_WITH_BFLOAT16,
+    opset_needed,
+)
 from castsmith.lowering.opset.version import RaiseOpset, move_to, opset_asked
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.passes.core.session import Session
 from castsmith.targets.target import Target, load_target
+from tests.ir.ops.models import schemas_by_operator
 from tests.sampling import check_all
 
 _DATA = Path(onnx.__file__).parent / "backend" / "test" / "data"
@@ -329,3 +335,22 @@ def test_the_opset_that_a_target_needs(name: str) -> None:
     types = infer_element_types(model, PromotionRules()).types
     stated: dict[str, Any] = {"newest_opset": 20, "newest_ir_version": 9, "lacks": [], **statements}
     assert opset_needed(model, Target("t", **stated), types, now) == needed
+
+
+def test_every_change_of_opset_7_to_13_has_its_step_was_read_or_is_refused() -> None:
+    """The schemas list the versions; of the older opsets each has a step, and the texts of the newer ones were read."""
+    versions = {key[1]: {each.since_version for each in found} for key, found in schemas_by_operator().items()
+                if not key[0]}  # fmt: skip
+    changed = {(op_type, since) for op_type, every in versions.items() for since in every - {min(every)}}
+    refused = {("Scan", 9), ("Upsample", 7)}
+    assert {key for key in _STEPS if key[1] < 10} == {key for key in changed if 6 < key[1] < 10} - refused
+    assert _STEPS.keys() <= changed
+    not_read = {
+        "ConvTranspose",
+        "NegativeLogLikelihoodLoss",
+        "OneHot",
+        "Scatter",
+        "SoftmaxCrossEntropyLoss",
+        "Upsample",
+    }
+    assert {op_type for op_type, since in changed if 10 <= since <= 13} - not_read == SAME_FROM_9_TO_13

@@ -14,9 +14,12 @@ from onnx_ir import DataType
 from castsmith import cast, convert
 from castsmith.ir.io.loading import from_proto
 from castsmith.ir.io.protos import to_proto
+from castsmith.ir.ops.contrib import CONTRIB_DOMAIN
+from castsmith.ir.ops.schemas import op_formals
 from castsmith.passes.precision.evidence import Known
 from castsmith.passes.precision.operators import SENSITIVE, SENSITIVE_CONTRIB
 from castsmith.passes.precision.run import ConvertPrecision, PrecisionResult
+from castsmith.targets.target import Target
 from tests.sampling import check_all
 
 _WEIGHTS = "float[4,4] w = {" + ", ".join(["0.5"] * 16) + "}"
@@ -29,10 +32,10 @@ def parsed(text: str, constants: str = "", opset: int = 13) -> onnx.ModelProto:
     return onnx.parser.parse_model(f"{head} <{_WEIGHTS}{constants}> {{ a = MatMul (x, w) {text} }}")
 
 
-def kept(model: onnx.ModelProto, to: str = "float16", **bounds: float) -> dict[str, str]:
+def kept(model: onnx.ModelProto, to: str = "float16", target: Target | None = None, **bounds: float) -> dict[str, str]:
     """The nodes that stay in float, by result, with the reason; bounds: proven magnitudes of values."""
     proven = {name: Known(-most, most, "proven") for name, most in bounds.items()}
-    result = ConvertPrecision(to, bound=proven.get)(from_proto(model))
+    result = ConvertPrecision(to, target=target, bound=proven.get)(from_proto(model))
     assert isinstance(result, PrecisionResult)
     onnx.checker.check_model(to_proto(result.model), full_check=True)
     precisions = result.precisions.values()
@@ -70,10 +73,51 @@ def test_a_square_is_sensitive_however_it_is_written() -> None:
 def test_arithmetic_that_keeps_mask_values() -> None:
     numbers = ", float low = {-1e9}, float one = {1}, bool c = {1}"
     binary = [f"{operator} (b, one)" for operator in ("Add", "Sub", "Mul", "Div", "Min", "Max")]
-    for nodes in (*binary, "Neg (b)", "Cast <to = 1> (b)", "Where (c, b, one)", "Transpose (b)", "Relu (b)", "Abs (b)"):
-        model = parsed(f"b = Where (c, a, low) d = {nodes} e = Less (d, a) y = Cast <to = 1> (e)", numbers)
+    unary = ["Neg (b)", "Cast <to = 1> (b)", "CastLike (b, one)", "Transpose (b)", "Relu (b)", "Abs (b)"]
+    for nodes in (*binary, *unary, "Where (c, b, one)"):
+        model = parsed(f"b = Where (c, a, low) d = {nodes} e = Less (d, a) y = Cast <to = 1> (e)", numbers, opset=15)
         reason = None if nodes in ("Relu (b)", "Abs (b)") else "d holds mask values, with which Less compares"
         assert kept(model).get("e") == reason, nodes
+
+
+_RESULTS: list[tuple[str, bool, bool]] = [
+    # an operator, whether it makes numbers beyond float16 that others read, and whether it changes if its results fit
+    ("Exp (a)", True, True),
+    ("Pow (a, two)", True, True),
+    ("Sinh (a)", True, True),
+    ("Cosh (a)", True, True),
+    ("ReduceSumSquare (a)", True, True),
+    ("ReduceSum (many)", True, True),
+    ("ReduceProd (a)", True, True),
+    ("CumProd (a, zero)", True, True),
+    ("Reciprocal (a)", False, True),
+    ("ReduceL1 (a)", False, True),
+    ("ReduceL2 (a)", False, True),
+    ("ReduceLogSum (a)", False, True),
+    ("LpPool <kernel_shape = [1]> (row)", False, True),
+    ("GlobalLpPool (row)", False, True),
+    ("CumSum (a, zero)", False, False),
+    ("Log (a)", False, False),
+    ("Tan (a)", False, False),
+    ("Acos (a)", False, False),
+    ("Atanh (a)", False, False),
+    ("Det (a)", False, False),
+]
+
+
+def _check_results(operator: str, grows: bool, fits: bool) -> None:
+    constants = ", float two = {2}, float one = {1}, int64 zero = {0}, int64[2] times = {9, 9}"
+    nodes = f"many = Tile (a, times) row = Unsqueeze (a, zero) s = {operator} t = Add (s, one)"
+    nodes += " u = ReduceMax <keepdims = 0> (t) y = Mul (u, a)"
+    proto, target = parsed(nodes, constants, opset=26), Target("with any kernel")
+    reason = kept(proto, target=target)
+    assert reason["s"].startswith(f"{operator.split()[0]} stays in a wider type by default")
+    assert (reason.get("t") == "it reads s, which may exceed float16") == grows
+    assert ("s" not in kept(proto, target=target, s=1.0)) == fits
+
+
+def test_results_that_may_be_large_and_those_that_fit() -> None:
+    check_all(_check_results, _RESULTS)
 
 
 @pytest.mark.parametrize(("most", "fits"), [(65519.0, True), (65520.0, False), (2.0**-8, True), (2.0**-9, False)])
@@ -262,3 +306,11 @@ def test_each_is_an_operator_with_a_reason() -> None:
 def test_those_that_lose_digits_stay_and_those_of_the_work_change() -> None:
     assert set(SENSITIVE) == STAY
     assert not CHANGE & set(SENSITIVE)
+
+
+def test_those_of_com_microsoft_would_take_float16() -> None:
+    assert set(SENSITIVE_CONTRIB) == {"BiasSoftmax", "Rfft", "Irfft", "Inverse", "GridSample", "CropAndResize"}
+    for op_type in SENSITIVE_CONTRIB:
+        formals = op_formals(CONTRIB_DOMAIN, op_type, 1)
+        assert formals is not None
+        assert DataType.FLOAT16 in formals[1][0].allowed, op_type

@@ -114,6 +114,16 @@ def test_at_most_so_many_numbers() -> None:
         ("a = Max (x, i) y = Gather (w, a)", "int64[N] x, float[5] w", -math.inf, math.inf, None),
         ("a = ReduceSum (x) y = Gather (w, a)", "int64[N] x, float[5] w", -math.inf, math.inf, None),
         ("y = Resize (w, , , x)", "int64[1] x, float[1] w", 1, 16, (1, 16)),
+        ("y = STFT (w, x, , n)", "int64 x, float[1,9,1] w, int64 n", 1, 4, (1, 4)),
+        ("y = STFT (w, n, , x)", "int64 x, float[1,9,1] w, int64 n", 1, 4, (1, 4)),
+        (
+            "y = Loop (x, , w) <body = b (int64 n, bool c, float s) => (bool co, float so) { co = Identity (c)"
+            " so = Neg (s) }>",
+            "int64 x, float w",
+            0,
+            4,
+            (0, 4),
+        ),
         ("y = f.Expand (w, x)", "int64[1] x, float[1] w", -math.inf, math.inf, None),
         ("y = Expand (x)", "int64[1] x", -math.inf, math.inf, None),
     ],

@@ -64,6 +64,8 @@ def test_sizes_that_are_tried() -> None:
     tried = [each["N"] for each in found if each["M"] == 3]
     assert tried[:2] == [3, 4]  # that of the other dimension, and one more
     assert {7, 11} <= set(tried)
+    usual = {1, 2, 3, 4, 8, 16, 32, 64, 128, 224, 256, 512, 1024, 4096, 16000}
+    assert {each["K"] for each in _neighbours({"K": 9}, ["K"], model)} == {*usual, 7, 11}
     assert 13 not in tried
     assert 5 not in tried
     both = [each for each in found if each["N"] == each["M"]]
