@@ -106,7 +106,7 @@ class Exponents:
             self.result(node, NOTHING)
         elif row.answer is Answer.COMPARISON:
             alike(self, node)
-        elif node.op_type != "Constant":
+        else:
             rigid(self, node)
 
     def is_scaled(self, value: onnx_ir.Value | None) -> bool:
