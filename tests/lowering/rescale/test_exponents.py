@@ -153,6 +153,8 @@ FREE: list[tuple[str, str]] = [
     ("b = BatchNormalization (h, r, r, r, r)", "h w@h b r@b epsilon@b"),
     ("b = BatchNormalization (h, x, r, r, r)", ""),
     ("b, m, v = BatchNormalization <training_mode = 1> (h, r, r, r, r)", ""),
+    ("i = Shape (x) p = Pad <value = 2.0> (h, i)", "h w@h p value@p"),
+    ("p = Clip <min = 1.0, max = 2.0> (h)", "h w@h p min@p max@p"),
     ("i = Cast <to = 7> (h)", ""),
     ("i = Shape (x) c = Cast <to = 10> (i)", "h w@h"),
     ("d = Cast <to = 1> (h)", "h w@h d"),
