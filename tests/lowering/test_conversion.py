@@ -178,6 +178,7 @@ KNOWN: list[tuple[str, str, float | None, tuple[float, float] | None, str, list[
     (OF_BYTES, "bfloat16", None, None, IN_BRAIN, []),
     (NEG, "float16", None, None, IN_HALF, []),
     (NEG, "float16", 1e-5, None, IN_HALF, []),  # where that does harm is found by running the result
+    (NEG, "float16", None, (-1e-5, 1e-5), "y stays below 1e-05 (proven), where float16 loses bits", []),
     (NEG, "bfloat16", 1e-5, None, IN_BRAIN, []),
     (NEG, "bfloat16", 1e-39, None, "y stays below 1e-39 (measured), where bfloat16 loses bits", []),
     (NEG, "bfloat16", 1e-39, (-1, 1), IN_BRAIN, []),  # what is proven to fit comes before what was measured
