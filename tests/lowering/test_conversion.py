@@ -22,6 +22,7 @@ from castsmith.lowering.conversion import (
     NOT_RESCALED,
     Request,
     _evidence,  # pyright: ignore[reportPrivateUsage]
+    _judged,  # pyright: ignore[reportPrivateUsage]
     _rescaled,  # pyright: ignore[reportPrivateUsage]
 )
 from castsmith.lowering.results import Accuracy, ConvertResult, OutputError
@@ -497,6 +498,19 @@ def _check_inlined(text: str, wrong: bool, error: float, inlined: float, times: 
     assert (len(rescaled), result.model is original) == (times, stays)
     assert [rewrite.rule for rewrite in result.rewrites] == ([] if stays else ["inline-functions"])
     assert [node.op_type for node in result.model.graph] == (["F"] if stays and "F" in text else ["Neg"])
+
+
+def test_an_output_of_infinite_error_alone_is_an_error() -> None:
+    outputs = tuple(OutputError(name, size, 2, 1, None) for name, size in (("y", 1e9), ("z", float("inf"))))
+    result = ConvertResult(
+        onnx_ir.from_onnx_text(f'<ir_version: 10, opset_import: ["" : 21]> g {NEG}'),
+        [],
+        [],
+        [],
+        error=Accuracy(("one",), outputs),
+    )
+    (finding,) = _judged(result, "a way out").diagnostics
+    assert (finding.code, finding.site, finding.help) == ("infinite-error", Site("g", "z"), "a way out")
 
 
 def test_functions_are_inlined_where_powers_are_found_for_their_nodes_alone() -> None:
