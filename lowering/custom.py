@@ -75,8 +75,8 @@ class LoweringResults:
             return None
         self._drop(node)
         for value, dtype in zip(node.inputs, inputs, strict=True):
-            if value is not None and dtype is not None:
-                value.type = onnx_ir.TensorType(dtype) if value.dtype != dtype else value.type
+            if value is not None and dtype not in (None, value.dtype):
+                value.type = onnx_ir.TensorType(dtype)
         build = NodeBuilder(node, self.opset or opset_of(imports, "") or 1, self.target)
         self._builders[node] = build
         result = lowering(node, build)

@@ -173,7 +173,7 @@ def _move(node: onnx_ir.Node, ranges_: Ranges) -> Range | None:
     row = traits_of(node.domain, node.op_type)
     if not row.holds(node):
         return None
-    operands = [ranges_.of(value) for value in row.moved(node.inputs) if value is not None]
+    operands = [ranges_.of(value) for value in row.moved(node.inputs)]
     ranges = [range_ for range_ in operands if range_ is not None]
     return reduce(Range.joined, ranges) if ranges and len(ranges) == len(operands) else None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -139,10 +139,10 @@ def check(
     return shown if loaded is None or flaws or inputs is None else [*shown, *_half_findings(loaded, inputs, runtime)]
 
 
-def _is_unread(model: ModelLike, flaws: Iterable[Flaw], target: Target | None) -> bool:
+def _is_unread(model: ModelLike, flaws: Sequence[Flaw], target: Target | None) -> bool:
     """True for a file with so few fields that the target does not take it for a model."""
-    is_bare = any(flaw.kinds & {FlawKind.UNVERSIONED, FlawKind.UNIMPORTED} for flaw in flaws)
-    return is_bare and target is not None and target.has_hazard("few-fields") and len(structure(model).ListFields()) < 3
+    is_suspect = bool(flaws) and target is not None and target.has_hazard("few-fields")
+    return is_suspect and len(structure(model).ListFields()) < 3
 
 
 def _newer_opset(model: onnx_ir.Model, target: Target | None, why: str) -> Diagnostic | None:

@@ -43,7 +43,7 @@ def with_tried_hints(
     if target is not None:
         calls[f"`optimize(target={str(target)!r})` "] = {"promotion": rules, "target": target}
     named = [next((call for call in calls if finding.help.startswith(call)), None) for finding in reported]
-    if not any(named) or _is_large(model):
+    if _is_large(model):
         return reported
 
     others = "" if target is None else f"{TRIES}{str(target)!r})` tries all other ways"

@@ -103,9 +103,9 @@ def expand_cast(build: Builder, node: onnx_ir.Node, context: Context) -> onnx_ir
 
 def decoded(build: Builder, codes: onnx_ir.Value, to: DataType, context: Context) -> onnx_ir.Value:
     """Return the values of the codes; codes made from floats that become floats are rounded in place instead."""
-    encoded = context.encoded.get(codes)
-    if encoded is None or not rounds_in_place(codes, to, context):
+    if not rounds_in_place(codes, to, context):
         return decode(build, codes, context.type_of(codes), to)
+    encoded = context.encoded[codes]
     return _ROUNDERS[context.sequence](build, encoded.x, encoded.to, encoded.policy)
 
 

@@ -72,7 +72,7 @@ def _raised(node: onnx_ir.Node, now: int, to: int, types: TypeOf) -> Replacement
     if isinstance(moved, str):
         detach(build.nodes)
         return moved
-    return None if moved is node else _in_form_of(build, moved, to, types)
+    return None if moved is node else _in_form_of(build, moved, to)
 
 
 def _lowered(node: onnx_ir.Node, now: int, to: int, types: TypeOf) -> Replacement | str | None:
@@ -83,7 +83,7 @@ def _lowered(node: onnx_ir.Node, now: int, to: int, types: TypeOf) -> Replacemen
     build = ReplacementBuilder(node)
     moved = adapted(build, node, now, to, types)
     if moved is not None:
-        return _in_form_of(build, moved, to, types)
+        return _in_form_of(build, moved, to)
     definition = written_as_defined(node, now, to, types)
     if definition is not None:
         why = f"opset {to} lacks this {node.op_type}: replaced with its definition in the standard"
@@ -96,11 +96,8 @@ def _lowered(node: onnx_ir.Node, now: int, to: int, types: TypeOf) -> Replacemen
     return reason
 
 
-def _in_form_of(build: ReplacementBuilder, moved: onnx_ir.Node, to: int, types: TypeOf) -> Replacement:
+def _in_form_of(build: ReplacementBuilder, moved: onnx_ir.Node, to: int) -> Replacement:
     """Return the replacement by a node of the operator, behind the others."""
-    for old, new in zip(build.node.outputs, moved.outputs, strict=True):
-        dtype = types.get(old)
-        new.type = new.type if dtype is None else onnx_ir.TensorType(dtype)
     build.nodes.append(moved)
     return as_replacement(build, ADAPT_OPERATOR.code, f"{build.node.op_type} in the form of opset {to}", *moved.outputs)
 

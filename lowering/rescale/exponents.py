@@ -99,14 +99,14 @@ class Exponents:
         rule = RULES.get(node.op_type if default else f"{node.domain}.{node.op_type}")
         if rule is not None:
             rule(self, node)
-        elif default and row.moves in _MOVING:
+        elif row.moves in _MOVING:
             of_elements = [i for i in range(len(node.inputs)) if row.elements is None or i in row.elements]
             alike(self, node, of_elements)
         elif row.moves is Moves.SHAPE or row.answer is Answer.EXTREME:
             self.result(node, NOTHING)
         elif row.answer is Answer.COMPARISON:
             alike(self, node)
-        elif node.op_type != "Constant":
+        else:
             rigid(self, node)
 
     def is_scaled(self, value: onnx_ir.Value | None) -> bool:

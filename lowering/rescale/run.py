@@ -156,7 +156,7 @@ class Rescale(SessionPass):
         if shifted:
             session.changed()
             inference = session.inference(PromotionRules(promote_unsafe=True))
-            evidence = _Evidence(model, reference, [fault for fault in detected if fault.node not in shifted], shifted)
+            evidence = _Evidence(model, reference, detected, shifted)
         unsolved, bounds = list[Bound](), list(evidence.bounds(inference))
         if not all(bound.is_optional for bound in bounds):
             solution = solve(model, inference, bounds)

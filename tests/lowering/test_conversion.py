@@ -22,6 +22,7 @@ from castsmith.lowering.conversion import (
     NOT_RESCALED,
     Request,
     _evidence,  # pyright: ignore[reportPrivateUsage]
+    _judged,  # pyright: ignore[reportPrivateUsage]
     _rescaled,  # pyright: ignore[reportPrivateUsage]
 )
 from castsmith.lowering.results import Accuracy, ConvertResult, OutputError
@@ -165,15 +166,26 @@ def test_what_is_proven_of_a_result_is_told(high: float, told: str) -> None:
 IN_HALF, IN_BRAIN = TAKEN.format("float16"), TAKEN.format("bfloat16")
 NEG, OF_BYTES = "(float[2] x) => (float[2] y) { y = Neg (x) }", "(int8[2] x) => (float[2] y) { y = Cast <to = 1> (x) }"
 WIDE, OF_HALVES = OF_BYTES.replace("int8", "int32"), NEG.replace("float", "float16")
+SQUARE = """(float[2] x, bool c) => (float[2] y) <float one = {{1}}, int64 two = {{2}}> {{
+    a = Mul (x, x) b = Abs (a) w = {} y = Neg (w) }}"""
+HANDED_ON = (
+    "Add (b, one)",
+    "If (c) <then_branch = t () => (u) { u = Add (b, one) }, else_branch = e () => (v) { v = Neg (x) }>",
+    "Loop (two, c, b) <body = l (int64 i, bool k, float[2] s) => (bool d, float[2] r) { d = Not (k) r = Relu (s) }>",
+)
 KNOWN: list[tuple[str, str, float | None, tuple[float, float] | None, str, list[str]]] = [
     # a model, its new type, what x is and between which numbers it lies, what is said of y, and the codes of warnings
     (OF_BYTES, "float16", None, None, f"{IN_HALF}; its result is proven to fit", []),
     (OF_BYTES, "bfloat16", None, None, IN_BRAIN, []),
     (NEG, "float16", None, None, IN_HALF, []),
     (NEG, "float16", 1e-5, None, IN_HALF, []),  # where that does harm is found by running the result
+    (NEG, "float16", None, (-1e-5, 1e-5), "y stays below 1e-05 (proven), where float16 loses bits", []),
     (NEG, "bfloat16", 1e-5, None, IN_BRAIN, []),
     (NEG, "bfloat16", 1e-39, None, "y stays below 1e-39 (measured), where bfloat16 loses bits", []),
     (NEG, "bfloat16", 1e-39, (-1, 1), IN_BRAIN, []),  # what is proven to fit comes before what was measured
+    # What depends on a value that vanishes is not proven to fit, however it is handed on.
+    *((SQUARE.format(w), "float16", None, (0.1, 1), f"{IN_HALF}; its result is proven to fit", []) for w in HANDED_ON),
+    *((SQUARE.format(w), "float16", None, (1e-5, 1), IN_HALF, []) for w in HANDED_ON),
     # A model in float16 is healed if it is to be in float16, and converted if not.
     (OF_HALVES, "float16", None, None, "nothing goes wrong there", []),
     (OF_HALVES, "float", None, None, TAKEN.format("float"), []),
@@ -486,6 +498,19 @@ def _check_inlined(text: str, wrong: bool, error: float, inlined: float, times: 
     assert (len(rescaled), result.model is original) == (times, stays)
     assert [rewrite.rule for rewrite in result.rewrites] == ([] if stays else ["inline-functions"])
     assert [node.op_type for node in result.model.graph] == (["F"] if stays and "F" in text else ["Neg"])
+
+
+def test_an_output_of_infinite_error_alone_is_an_error() -> None:
+    outputs = tuple(OutputError(name, size, 2, 1, None) for name, size in (("y", 1e9), ("z", float("inf"))))
+    result = ConvertResult(
+        onnx_ir.from_onnx_text(f'<ir_version: 10, opset_import: ["" : 21]> g {NEG}'),
+        [],
+        [],
+        [],
+        error=Accuracy(("one",), outputs),
+    )
+    (finding,) = _judged(result, "a way out").diagnostics
+    assert (finding.code, finding.site, finding.help) == ("infinite-error", Site("g", "z"), "a way out")
 
 
 def test_functions_are_inlined_where_powers_are_found_for_their_nodes_alone() -> None:

@@ -117,6 +117,14 @@ def test_what_one_gives_is_known_to_the_next() -> None:
     assert [node.op_type for node in result.model.graph] == ["Mul", "Relu", "Mul", "Cast", "Add", "Mul", "Loop"]
 
 
+def test_an_operand_of_the_type_that_is_inferred_keeps_what_else_is_declared() -> None:
+    model = onnx_ir.from_onnx_text(TWICE)
+    model.graph.inputs[0].type = onnx_ir.TensorType(DataType.FLOAT, denotation="IMAGE")
+    (x,) = castsmith.optimize(model, target=ANDROID, lowerings={"com.example.Twice": twice}).model.graph.inputs
+    assert x.type is not None
+    assert x.type.denotation == "IMAGE"
+
+
 def test_a_function_called_with_several_types_is_refused() -> None:
     result = castsmith.optimize(
         onnx_ir.from_onnx_text(SEVERAL), target=ANDROID, lowerings={"com.example.Twice": double_or_float}

@@ -14,6 +14,10 @@ from numpy.typing import NDArray
 from onnx.reference import ReferenceEvaluator
 
 import castsmith
+from castsmith.analysis.bounds.step import NO_OVERFLOW
+from castsmith.ir.walks import all_nodes, all_values
+from castsmith.lowering.fitting import Proof
+from castsmith.verification.bounds import Bound
 from tests.sampling import check_all, sampled
 
 Array = NDArray[Any]
@@ -161,6 +165,97 @@ def test_a_loss_is_behind_another_through_a_value_of_which_nothing_is_known() ->
     result = castsmith.convert(proto, to="float16", ranges={"x": (-60, 60)})
     kept = {name for name, (dtype, _) in result.precisions.items() if dtype == onnx_ir.DataType.FLOAT}
     assert kept == {"s"}
+
+
+BOUNDS = {
+    "f": Bound(1, 2, "proven", least_magnitude=1),
+    "z": Bound(0, 2, "proven"),
+    "b": Bound(1, 1e5, "proven", least_magnitude=1),
+    "i": Bound(0, np.inf, "unknown"),
+    "o": Bound(1, 2, "proven", assumes=(NO_OVERFLOW,), least_magnitude=1),
+    "s": Bound(0, 2.0**-15, "proven"),
+    "n": Bound(0, 2.0**-14, "proven"),
+    "0": Bound(0, 0, "proven"),
+}
+"""A bound that is finite, with zero, beyond float16, infinite, taken for finite, subnormal, least normal, and zero."""
+INSIDE, LOST = "it may overflow inside, computed in float16", "its operands may be infinite or NaN in float16"
+BRANCHES = "If (c) <then_branch = t () => (u) { u = Neg (x) }, else_branch = e () => (v) { v = Abs (x) }>"
+REPEATED = "Loop (, c, x) <body = l (int64 i, bool k, float[2] s) => (bool d, float[2] r) { d = Not (k) r = Neg (s) }>"
+
+
+def proof_of(body: str, said: str) -> Proof:
+    """said: the values whose bounds are not f before and after, each with both; - for none, = for another name."""
+    model = onnx_ir.from_onnx_text(
+        f'<ir_version: 8, opset_import: ["": 17]> g (float[2] x, bool c) => (float[2] y) {{ {body} }}'
+    )
+    values = [*all_values(model)]
+    states = dict.fromkeys((value.name or "" for value in values), "ff") | dict(
+        word.split(":") for word in said.split()
+    )
+    before = {f"{name} before": BOUNDS[state[0]] for name, state in states.items() if state[0] in BOUNDS}
+    before |= {name: BOUNDS[state[2]] for name, state in states.items() if state[0] == "="}
+    after = {name: BOUNDS[state[1]] for name, state in states.items()}
+    names = {value: f"{value.name} before" for value in values if states[value.name or ""][0] in BOUNDS}
+    return Proof(model, onnx_ir.DataType.FLOAT16, before, after, names)
+
+
+LOSSES: list[tuple[str, str, str, dict[str, str]]] = [
+    # the nodes, the bounds before and after, the operators to keep behind others, and what is kept, with the reason
+    ("y = Exp (x)", "", "", {}),
+    ("y = Exp (x)", "y:fi", "", {"y": INSIDE}),
+    ("y = Exp (x)", "y:fo", "", {"y": INSIDE}),
+    ("y = Exp (x)", "y:ii", "", {}),
+    ("y = Exp (x)", "y:bi", "", {}),  # may be far from its bound
+    ("y = Exp (x)", "x:fi y:bi", "", {"y": LOST}),
+    ("y = Exp (x)", "x:fi y:fi", "", {"y": LOST}),
+    ("y = MatMul (x, x)", "y:fi", "", {}),  # which runtimes add up in float
+    ("a = Exp (x) b = Neg (a) y = Exp (b)", "a:fi y:fi", "", {"a": INSIDE, "y": INSIDE}),  # b is sound in any case
+    ("a = Exp (x) y = Exp (a)", "a:fi y:fi", "", {"a": INSIDE}),
+    ("a = Exp (x) y = Exp (a)", "a:fi y:fi", "Exp", {"a": INSIDE, "y": LOST}),
+    ("a = Exp (x) y = Exp (a)", "a:fi", "Exp", {"a": INSIDE}),
+    ("y = Add (x, x)", "x:fz y:fi", "", {"y": INSIDE}),
+    ("y = Exp (x)", "x:fz y:fi", "", {"y": "x may become 0 in float16"}),
+    ("y = Exp (x)", "x:oz y:fi", "", {"y": INSIDE}),  # nothing is proven before
+    ("a = Neg (x) b = Abs (a) y = Exp (b)", "a:fz b:fz y:fi", "", dict.fromkeys("aby", "b may become 0 in float16")),
+    ("a = Neg (x) b = Abs (a) y = Exp (b)", "b:fz y:fi", "", dict.fromkeys("by", "b may become 0 in float16")),
+    (f"a = {BRANCHES} y = Exp (a)", "a:fz u:fz y:fi", "", dict.fromkeys("auy", "a may become 0 in float16")),
+    (f"a = {REPEATED} y = Exp (a)", "a:fz s:fz r:fz y:fi", "", dict.fromkeys("ary", "a may become 0 in float16")),
+    # The bound of a Cast that was put in is that of its name, or of what it casts.
+    ("k = Cast <to = 1> (x) y = Exp (k)", "k:-z y:fi", "", dict.fromkeys("ky", "k may become 0 in float16")),
+    ("k = Cast <to = 1> (x) y = Exp (k)", "k:-z x:zz y:fi", "", {"y": INSIDE}),
+    ("k = Cast <to = 1> (x) y = Exp (k)", "k:=zf x:zz y:fi", "", dict.fromkeys("ky", "k may become 0 in float16")),
+    ("k = Cast <to = 1> (x) y = Exp (k)", "k:zz y:fi", "", {"y": INSIDE}),
+    ("k = Neg (x) y = Exp (k)", "k:-z y:fi", "", {"y": INSIDE}),
+]
+
+
+def _check_losses(body: str, said: str, behind: str, expected: dict[str, str]) -> None:
+    proof = proof_of(body, said)
+    losses = proof.losses([*all_nodes(proof.model)], behind.split())
+    assert {node.outputs[0].name: why for node, why in losses.items()} == expected
+    assert proof.losses([]) == {}
+
+
+def test_what_is_lost_by_the_bounds_before_and_after() -> None:
+    check_all(_check_losses, LOSSES)
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("ff", True),
+        ("zz", True),
+        ("fz", False),
+        ("fi", False),
+        ("fo", False),
+        ("zs", False),
+        ("zn", True),
+        ("z0", True),
+    ],
+)
+def test_what_fits_is_finite_and_no_subnormal_number(said: str, expected: bool) -> None:
+    proof = proof_of("y = Exp (x)", f"y:{said}")
+    assert proof.fits(proof.model.graph.outputs[0]) is expected
 
 
 def _check(seed: int) -> None:

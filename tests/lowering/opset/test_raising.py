@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -86,7 +87,11 @@ def test_the_old_tests_of_onnx_give_what_they_state() -> None:
 
 
 def old_model(
-    opset: int, op_type: str, shapes: list[tuple[int, ...]], weights: dict[str, Any] | None = None, **given: Any
+    opset: int,
+    op_type: str,
+    shapes: Sequence[tuple[int, ...] | None],
+    weights: dict[str, Any] | None = None,
+    **given: Any,
 ) -> onnx.ModelProto:
     """A model of one node; below opset 9 the weights are inputs, too, as IR version 3 wants it."""
     names = [f"x{index}" for index in range(len(shapes))]
@@ -209,6 +214,7 @@ def test_a_conversion_to_bfloat16_raises_the_opset() -> None:
     [
         (old_model(6, "Dropout", [(3,)]), "draws random numbers"),
         (old_model(6, "PRelu", [(2, 3, 4), (4, 1)]), "slope of PRelu"),
+        (old_model(6, "PRelu", [None, (3,)]), "slope of PRelu"),
         (old_model(6, "Tile", [(3,), (1,), (1,)]), None),
         (old_model(1, "Tile", [(3,), (1,), (1,)]), "Tile changed in opset 6"),
         (old_model(7, "BatchNormalization", [(2, 3, 4), (3, 4), (3, 4), (3, 4), (3, 4)], spatial=0), "per channel"),

@@ -13,8 +13,13 @@ from castsmith.analysis.inference.handed_on import value_at
 from castsmith.analysis.inference.walk import infer_element_types
 from castsmith.ir.ops.table import operators, traits_of
 from castsmith.ir.ops.traits import Answer, Moves
-from castsmith.lowering.rescale.solve import Bound, solve
+from castsmith.lowering.rescale.solve import (
+    Bound,
+    _System,  # pyright: ignore[reportPrivateUsage]
+    solve,
+)
 from castsmith.numerics.promotion.rules import PromotionRules
+from tests.sampling import check_all
 
 
 def exponents(body: str, needs: dict[str, int], **weights: object) -> dict[str, int]:
@@ -129,3 +134,54 @@ def test_what_no_common_factor_changes_reads_scaled_values(op_type: str) -> None
     body = f"a = MatMul (x, w) b = {op_type} (a{', z' if compares else ''}) y = MatMul (a, v)"
     expected = {"a": 3, "w@a": 3, "v@y": -3} | ({"z@b": 3} if compares else {})
     assert exponents(body, {"a": 3}, w=W, v=W) == expected
+
+
+FREE: list[tuple[str, str]] = [
+    # nodes behind h = MatMul (x, w), and what has any exponent then, with no multiplication put in
+    ("", "h w@h"),
+    ("g = own.Transpose (h)", ""),
+    ("s = Constant <value = float[2] {1.0, 1.0}> () u = Resize (h, , s)", "h w@h u"),
+    ('e = Einsum <equation = "ij->ji"> (h)', "h w@h e"),
+    ("p = Pow (h, r)", ""),  # a power of each column
+    ("g = Gemm (h, z, )", "h w@h g"),
+    ("n = LayerNormalization (h, r)", "h w@h n r@n epsilon@n"),
+    ("n = LayerNormalization (h, z)", "h w@h epsilon@n"),
+    ("n, , m = LayerNormalization (h, r)", "n r@n"),
+    ("n = com.microsoft.SkipSimplifiedLayerNormalization (h, h, r, z)", "n r@n"),
+    ("n, , , s = com.microsoft.SkipLayerNormalization (h, h, r, r)", "h w@h n s r@n epsilon@n"),
+    ("n = com.microsoft.SkipLayerNormalization (h, h, r, , r)", "h w@h n r@n epsilon@n"),
+    ("b = BatchNormalization (h, r, r, r, r)", "h w@h b r@b epsilon@b"),
+    ("b = BatchNormalization (h, x, r, r, r)", ""),
+    ("b, m, v = BatchNormalization <training_mode = 1> (h, r, r, r, r)", ""),
+    ("i = Shape (x) p = Pad <value = 2.0> (h, i)", "h w@h p value@p"),
+    ("p = Clip <min = 1.0, max = 2.0> (h)", "h w@h p min@p max@p"),
+    ("i = Cast <to = 7> (h)", ""),
+    ("i = Shape (x) c = Cast <to = 10> (i)", "h w@h"),
+    ("d = Cast <to = 1> (h)", "h w@h d"),
+    ("c = Constant <value = bool {1}> () i = Shape (x) l = Loop (, c, i) <body = b (int64 n, bool k, int64 s) =>"
+     " (k, t) { t = Neg (s) }>", "h w@h"),
+    ("c = Constant <value = bool {1}> () l = Loop (, c, h) <body = b (int64 n, bool k, float16[4, 4] s) =>"
+     " (k, t) { t = Neg (s) }>", "h w@h l s t"),
+]  # fmt: skip
+
+
+def _check_free(body: str, expected: str) -> None:
+    model = onnx.parser.parse_model(
+        '<ir_version: 10, opset_import: ["": 21, "com.microsoft": 1, "own": 1]>'
+        f" g (float16[4, 4] x, float16[4, 4] z) => (float16[4, 4] y) {{ y = Neg (x) h = MatMul (x, w) {body} }}"
+    )
+    for name, array in (("w", W), ("r", np.ones(4))):
+        model.graph.initializer.append(numpy_helper.from_array(array.astype(np.float16), name))
+    made = onnx_ir.from_proto(model)
+    system = _System(made, infer_element_types(made, PromotionRules()), frozenset())
+    found, forms = system.exponents, {value.name or "": form for value, form in system.exponents.of.items()}
+    for (owner, index), form in found.constants.items():
+        source, reader = value_at((owner, index)), owner.outputs[0].name if isinstance(owner, onnx_ir.Node) else ""
+        forms[f"{source.name if source else ''}@{reader}"] = form
+    forms |= {f"{name}@{node.outputs[0].name}": form for (node, name), form in found.attributes.items()}
+    free = {name for name, form in forms.items() if system.reduced(form)}
+    assert free == set(expected.split()), f"{body}: {sorted(free)}"
+
+
+def test_what_may_have_an_exponent_of_its_own() -> None:
+    check_all(_check_free, FREE)

@@ -137,6 +137,7 @@ def test_bounds_of_a_constant() -> None:
     """It neither overflows nor, if it has many elements, loses bits; also where the node is set right otherwise."""
     check_all(require_of_constant, CONSTANTS)
     assert [row[0] for row in of_sizes("c = Cast <to = 10> (f) y = Add (x, c)", {}, f=[1, 1])] == ["c[0]"]
+    assert of_sizes("c = Constant <value = int64[2] {70000, 1}> () y = Gather (x, c)", {}) == []
 
 
 SUMS: list[tuple[str, float, list[Row]]] = [
@@ -154,7 +155,9 @@ SUMS: list[tuple[str, float, list[Row]]] = [
 
 def require_of_sum(body: str, result: float, expected: list[Row]) -> None:
     rows = of_sizes(body, {"x": 200.0}, w=[1, 1])
-    assert [row for row in rows if row[0] == "y[0]"] == []  # nothing is known of the result
+    rows += of_sizes(body, {"y": 200.0}, w=[1, 1])
+    rows += of_sizes(body, {"x": INF, "y": INF}, w=[1, 1]) if "Mean" not in body else []
+    assert [row for row in rows if row[0] == "y[0]"] == []  # nothing is known of the result, or the operand
     model = model_of(body, {"w": [1, 1]})
     reference = Reference(model, Engine("reference"), 1)
     arrays = {"x": np.array([[200, 0], [0, 0]]), "y": np.full((2, 2) if "Norm" in body else (1, 1), result)}
@@ -164,6 +167,35 @@ def require_of_sum(body: str, result: float, expected: list[Row]) -> None:
 
 def test_bounds_of_a_sum_inside() -> None:
     check_all(require_of_sum, SUMS)
+
+
+def require_of_runs(body: str, sizes: list[tuple[float, float]], greatest: float) -> None:
+    model = model_of(body, {})
+    reference = Reference(model, Engine("reference"), 1)
+    for x, y in sizes:
+        arrays = {"x": np.array([[x, 0], [0, 0]]), "y": np.full((1, 1), y)}
+        reference.runs.append((f"{x}", {}, {((), name): array for name, array in arrays.items()}))
+    (low,) = (row[1] for row in bounds(model, reference, []) if row[0] == "y[0]")
+    assert low == least_that_fits(greatest)
+
+
+def test_the_sum_of_any_run_counts() -> None:
+    total, squares = "y = ReduceSum <keepdims = 1> (x)", "y = LpNormalization (x)"
+    runs = ([(1.0, 1.0), (1e3, 1e3), (1e6, 1e6)], [(1e6, 1e6), (1e3, 1e3), (1.0, 1.0)])
+    check_all(require_of_runs, [(total, run, 1e6) for run in runs] + [(squares, run, 1e12) for run in runs])
+
+
+def test_what_a_loop_hands_on_is_what_was_measured_of_it() -> None:
+    body = "z = Loop (, c, x) <body = l (int64 n, bool k, float16[2, 2] s) => (k, s) { }> y = LpNormalization (z)"
+    model = model_of(f"c = Constant <value = bool {{1}}> () {body}", {})
+    (loop,) = (node for node in model.graph if node.op_type == "Loop")
+    state = loop.attributes["body"].as_graph().inputs[2]
+    for sizes, greatest in (({"x": 300.0, "z": 1.0, "y": 1.0}, 1.0), ({"x": 300.0, "y": 1.0}, 9e4)):
+        reference = Reference(model, Engine("reference"), 1)
+        reference.runs.append(("one", {}, {((), name): np.array([[size, 0], [0, 0]]) for name, size in sizes.items()}))
+        (low,) = (row[1] for row in bounds(model, reference, []) if row[0] == "y[0]")
+        assert low == least_that_fits(greatest)
+        assert _Evidence(model, reference, []).rank(state) == 2
 
 
 def test_bounds_of_a_product_whose_sum_overflows_inside() -> None:
@@ -176,18 +208,19 @@ def test_bounds_of_a_product_whose_sum_overflows_inside() -> None:
 
 @pytest.mark.parametrize(
     ("variance", "low", "high"),
-    [([1, 4], 1, 10), ([0, 2.0**-4], 1, 6), ([0, 0], 1, INF), ([2.0**-20, 1], 1, 0)],
+    [([1, 4], 4, 10), ([0, 2.0**-4], 4, 6), ([0, 0], 4, INF), ([2.0**-20, 1], 4, 0)],
 )
 def test_bounds_of_a_batch_normalization(variance: list[float], low: int, high: float) -> None:
     """The product of the scale and the difference to the mean, before it is divided, and the least variance."""
     body = "b = BatchNormalization (x, s, t, m, v) y = Neg (b)"
-    model = model_of(body, {"s": [3, 400], "t": [0, 0], "m": [10, -100], "v": variance})
-    reference = Reference(model, Engine("reference"), 1)
-    reference.runs.append(("one", {}, {((), "x"): np.array([[20.0, 0], [1, 50]]), ((), "b"): np.ones((2, 2))}))
-    rows = [row for row in bounds(model, reference, []) if row[0] in ("b", "b[4]")]
-    # The greatest product is 400 * (50 + 100).
-    assert rows[-2:] == [("b[4]", -INF, high, 1, False, False), value("b", 0, inside=True, soft=True)]
-    assert low == least_that_fits(400 * 150)
+    model = model_of(body, {"s": [3, 400], "t": [0, 0], "m": [10, -200], "v": variance})
+    for x in ([[20.0, 1], [0, 600]], [[[20.0, 0], [600, 1]]]):
+        reference = Reference(model, Engine("reference"), 1)
+        reference.runs.append(("one", {}, {((), "x"): np.array(x), ((), "b"): np.ones((2, 2))}))
+        rows = [row for row in bounds(model, reference, []) if row[0] in ("b", "b[4]")]
+        # The greatest product is 400 * (600 + 200).
+        assert rows[-2:] == [("b[4]", -INF, high, 1, False, False), value("b", low, inside=True, soft=True)]
+    assert low == least_that_fits(400 * 800)
     free = model_of("b = BatchNormalization (x, s, t, x, v) y = Neg (b)", {"s": [1, 1], "t": [0, 0], "v": variance})
     assert not [row for row in bounds(free, Reference(free, Engine("reference"), 1), []) if row[0] == "b"]
 

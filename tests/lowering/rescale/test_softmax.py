@@ -43,6 +43,7 @@ SOFTMAXES = [
         " else_branch = r () => (float16[4, 4] s) { s = Neg (z) }> m = Mul (e, n) t = ReduceSum (m, a) y = Div (m, t)",
         False,
     ),
+    ("m = Mul (e, z) d = Div (m, m) n = Mul (m, d) t = ReduceSum (n, a) y = Div (n, t)", False),  # made of the first
     ("m = Mul (e, z) t = ReduceSum (m, a) y = Div (e, t)", False),  # what is masked may exceed the sum
     ("t = ReduceSum (e, a) d = Div (t, t) l = Log (e) y = Add (d, l)", True),
     ("t = ReduceSum (e, a) d = Div (e, t) y = Add (d, e)", False),

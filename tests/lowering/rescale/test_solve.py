@@ -101,13 +101,14 @@ def test_bounds_that_leave_a_value_as_it_is_are_optional() -> None:
 
 
 SQUARES = (
-    '<ir_version: 8, opset_import: ["": 17]> g (T[4] x) => (T[4] y) { a = Add (x, c) b = Mul (a, a) y = Mul (b, d) }'
+    '<ir_version: 8, opset_import: ["": 17]> g (T[4] x) => (T[4] y) { a = Add (x, c) b = Mul (a, a) y = Mul (b, d)'
 )
+IN_FLOAT = " e = Cast <to = 1> (y) f = Neg (e) g = Neg (f) h = Neg (g) i = Neg (h)"
 
 
-def _check_unmeasured(dtype: str, with_reference: bool, scaled: list[str]) -> None:
-    model = onnx.parser.parse_model(SQUARES.replace("T", dtype))
-    for name, number in (("c", 1000), ("d", 2**-10)):
+def _check_unmeasured(dtype: str, more: str, with_reference: bool, added: float, scaled: list[str]) -> None:
+    model = onnx.parser.parse_model(SQUARES.replace("T", dtype) + more + " }")
+    for name, number in (("c", added), ("d", 2**-10)):
         array = np.array(number, np.float16 if dtype == "float16" else np.float32)
         model.graph.initializer.append(numpy_helper.from_array(array, name))
     made = onnx_ir.from_proto(model)
@@ -118,5 +119,13 @@ def _check_unmeasured(dtype: str, with_reference: bool, scaled: list[str]) -> No
 
 def test_a_model_in_float16_is_measured_where_nothing_is_given() -> None:
     check_all(
-        _check_unmeasured, [("float16", True, ["b_scaled"]), ("float16", False, ["b_scaled"]), ("float", False, [])]
+        _check_unmeasured,
+        [
+            ("float16", "", True, 1000, ["b_scaled"]),
+            ("float16", "", False, 1000, ["b_scaled"]),
+            ("float16", IN_FLOAT, True, 1000, ["b_scaled"]),
+            ("float16", IN_FLOAT, False, 1000, []),  # most of it is in float
+            ("float", "", False, 1000, []),
+            ("float", "", True, 1e5, []),  # a constant beyond float16, in a model that computes right
+        ],
     )
