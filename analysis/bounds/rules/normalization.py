@@ -165,8 +165,8 @@ def normalized(step: Step, x: Interval, axes: Sequence[int], scale: Interval, of
             special = special | NAN
     result = scaled_rows(step, x, radius, scale, offset, special)
     result = replace(result, assumes=result.assumes | assumes)
-    rows = list(axes) == [len(dims) - 1] and op_type != "InstanceNormalization"
-    return with_ball(step, result, norm, scale, offset) if rows else result
+    # No row of what is normalized together has a larger norm; an InstanceNormalization of a matrix has no rows.
+    return result if op_type == "InstanceNormalization" else with_ball(step, result, norm, scale, offset)
 
 
 def _one_pass(step: Step, x: Interval, axes: Sequence[int], dtype: DataType) -> tuple[float, float, frozenset[str]]:
