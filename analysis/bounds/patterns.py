@@ -147,11 +147,9 @@ _Finder = Callable[["onnx_ir.Value | None", Intervals, int], Root | None]
 
 def _at_least(node: onnx_ir.Node, facts: Intervals, find: _Finder, depth: int) -> Root | None:
     """A norm, or its square, that is moved, cast, or made greater: by a maximum, or a number that is not negative."""
-    operands = [node.inputs[0]]
+    operands = list(node.inputs)
     if node.op_type == "Clip" and ("max" in node.attributes or (len(node.inputs) > 2 and node.inputs[2] is not None)):
         return None
-    if node.op_type == "Max":
-        operands = list(node.inputs)
     if node.op_type == "Add":
         pairs = ((node.inputs[0], node.inputs[1]), (node.inputs[1], node.inputs[0]))
         operands = [operand for operand, other in pairs if _is_not_negative(other, facts)]
