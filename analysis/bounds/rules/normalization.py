@@ -164,7 +164,8 @@ def normalized(step: Step, x: Interval, axes: Sequence[int], scale: Interval, of
         if factor > 1 and overflows(x.size * x.size * count, count, dtype, bounded=x.bounded):
             special = special | NAN
         product = x.size / math.sqrt(epsilon) * max(scale.size, 1.0)
-        if op_type == "InstanceNormalization" and overflows(product, 1, dtype, bounded=x.bounded):
+        bounded = x.bounded and scale.bounded
+        if op_type == "InstanceNormalization" and overflows(product, 1, dtype, bounded=bounded):
             special = special | NAN  # x * factor - mean * factor in some runtimes, of which both are infinite
     result = scaled_rows(step, x, radius, scale, offset, special)
     result = replace(result, assumes=result.assumes | assumes)
