@@ -15,7 +15,8 @@ def test_masks_and_images_have_a_range_by_default() -> None:
     found = bounds(model, ranges={"x": (0, 5)})["y"]
     assert (found.how, found.low, found.high) == ("proven", 0.0, 5.0)
     assert found.assumes == ("attention_mask is 0 or 1, as its name says",)
-    assert bounds(model, ranges={"x": (0, 5), "attention_mask": (0, 3)})["y"].high == 15.0
+    declared = bounds(model, ranges={"x": (0, 5), "attention_mask": (0, 3)})["y"]
+    assert (declared.high, declared.assumes) == (15.0, ())
     other = model_of("f = Cast <to = 1> (unmasked) y = Mul (f, x)", "int64[2,4] unmasked, float[2,4] x")
     assert bounds(other, ranges={"x": (0, 5)})["y"].high > 1e19
     image = model_of("y = Neg (x)", "float[1,3,4,4] x")
@@ -68,6 +69,7 @@ def test_which_inputs_are_images() -> None:
         (f"{_IMAGE}, float[1,3,4,4] z", ("x", "z"), {"x": one, "z": one}),
         (f"{_IMAGE}, float[1,3] z", (), {"x": one, "z": nothing}),
         (f"{_IMAGE}, uint8[1,3,4,4] z", (), {"x": one}),
+        (f"{_IMAGE}, float[] z", (), {"x": one, "z": nothing}),
     ):
         found = _ends(inputs, "Normalized_0_1", images)
         assert {name: found[name] for name in expected} == expected, (inputs, images)
@@ -90,5 +92,6 @@ def test_the_names_of_masks() -> None:
         ("bitmask0", False),
     ):
         model = model_of(f"f = Cast <to = 1> ({name}) y = Neg (f)", f"int64[2,4] {name}")
-        assert (bounds(model)["y"].low == -1) == is_mask, name
+        found = bounds(model)["y"]
+        assert ((found.low, found.high) == (-1, 0)) == is_mask, name
     assert bounds(model_of("y = Neg (mask)", "float[2,4] mask"))["y"].low == -math.inf
