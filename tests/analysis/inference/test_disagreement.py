@@ -213,6 +213,11 @@ def test_the_types_of_outputs_that_attributes_name() -> None:
         ("y = ConstantOfShape (n)", DataType.FLOAT),
         ("y = ConstantOfShape <value = int8[1] {1}> (n)", DataType.INT8),
         ("s = SequenceConstruct (h, h) i = Constant <value_int = 1> () y = SequenceAt (s, i)", DataType.FLOAT16),
+        ("s = SequenceConstruct (h, h) t = SequenceErase (s) y = ConcatFromSequence <axis = 0> (t)", DataType.FLOAT16),
+        ("s = SequenceEmpty () y = SequenceInsert (s, h)", DataType.FLOAT),  # of the sequence
+        ("y = SequenceEmpty <dtype = 10> ()", DataType.FLOAT16),
+        ("_z, y = Relu (h)", None),
+        ("y = Cast (h)", None),
         ("y = Nothing (h)", None),
         ("y = f.Nothing (h)", None),
         ("_i, y = Unique (h)", DataType.INT64),
@@ -220,6 +225,25 @@ def test_the_types_of_outputs_that_attributes_name() -> None:
     ):
         text = f"g (float16[2] h, int64[1] n, float[2,2] m) => (y) {{ {body} }}"
         assert types(parsed(text)) == [expected], body
+
+
+def test_the_types_of_outputs_whose_attributes_are_parameters() -> None:
+    for node, argument, expected in (
+        ("Constant <value_float: float = @a> ()", "1.0", DataType.FLOAT),
+        ("Constant <value_floats: floats = @a> ()", "[1.0]", DataType.FLOAT),
+        ("Constant <value_int: int = @a> ()", "1", DataType.INT64),
+        ("Constant <value_ints: ints = @a> ()", "[1]", DataType.INT64),
+        ("Constant <value_string: string = @a> ()", '"a"', DataType.STRING),
+        ("Constant <value_strings: strings = @a> ()", '["a"]', DataType.STRING),
+        ("Constant <value: tensor = @a> ()", "float16[1] {1}", None),
+        ("Cast <to: int = @a> (h)", "1", None),
+        ("EyeLike <dtype: int = @a> (h)", "1", None),
+        ("ArgMax <axis: int = @a> (h)", "1", DataType.INT64),
+        ("Softmax <axis: int = @a> (h)", "1", DataType.FLOAT16),
+    ):
+        body = f'<domain: "f", opset_import: ["" : 21]> k <a> (h) => (r) {{ r = {node} }}'
+        model = parsed(f"g (float16[2,2] h) => (y) {{ y = f.k <a = {argument}> (h) }} {body}")
+        assert types(model) == [expected], node
 
 
 def test_more_combinations_of_types_than_are_supported() -> None:
