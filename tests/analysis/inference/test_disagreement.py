@@ -81,6 +81,7 @@ def test_the_repair(name: str) -> None:
     for each in found:
         assert (each.common, each.ruled, each.restored, each.pairwise) == expected
         assert each.result(0) == (each.ruled if each.restored else each.common)
+        assert types(parsed(f"g ({inputs}) => (y) {{ {body} }}", opset)) == [each.result(0)]
         assert each.error is None
 
 
@@ -215,6 +216,7 @@ def test_the_types_of_outputs_that_attributes_name() -> None:
         ("s = SequenceConstruct (h, h) i = Constant <value_int = 1> () y = SequenceAt (s, i)", DataType.FLOAT16),
         ("s = SequenceConstruct (h, h) t = SequenceErase (s) y = ConcatFromSequence <axis = 0> (t)", DataType.FLOAT16),
         ("s = SequenceEmpty () y = SequenceInsert (s, h)", DataType.FLOAT),  # of the sequence
+        ("s = SequenceConstruct (h, m) y = ConcatFromSequence <axis = 0> (s)", DataType.FLOAT),  # as both are made
         ("y = SequenceEmpty <dtype = 10> ()", DataType.FLOAT16),
         ("_z, y = Relu (h)", None),
         ("y = Cast (h)", None),
@@ -244,6 +246,12 @@ def test_the_types_of_outputs_whose_attributes_are_parameters() -> None:
         body = f'<domain: "f", opset_import: ["" : 21]> k <a> (h) => (r) {{ r = {node} }}'
         model = parsed(f"g (float16[2,2] h) => (y) {{ y = f.k <a = {argument}> (h) }} {body}")
         assert types(model) == [expected], node
+
+
+def test_the_type_of_a_constant_is_that_of_its_tensor() -> None:
+    model = parsed("g (float[2] x) => (y) <double k = {1}> { y = Neg (k) }")
+    model.graph.initializers["k"].type = None
+    assert types(model) == [DataType.DOUBLE]
 
 
 def test_more_combinations_of_types_than_are_supported() -> None:
