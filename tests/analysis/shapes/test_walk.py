@@ -119,6 +119,30 @@ def test_operands_of_shapes() -> None:
         assert constant_target(last, shapes) == expected, nodes
 
 
+def test_nodes_in_a_cycle_have_no_shapes() -> None:
+    """No file holds one, but a model in memory may."""
+    model, shapes = shapes_of("21", "a = Relu (x) y = Add (a, x)")
+    first, last = model.graph
+    first.replace_input_with(0, last.outputs[0])
+    assert [shapes.shape(node.outputs[0]) for node in (last, first)] == [None, None]
+    assert [shapes.content(node.outputs[0]) for node in (last, first)] == [None, None]
+
+
+def test_what_enters_a_body_has_no_shape_but_the_count_and_the_condition_of_a_loop() -> None:
+    """What a body declares of the rest may be wrong in a turn, or in a call."""
+    nodes = """y = Loop (n, c, w) <body = b (int64[7] i, bool[7] k, float[3,4] p) => (bool q, float[3,4] r)
+        { q = Identity (k) r = Identity (p) }>
+        f, g = Scan <num_scan_inputs = 1, body = s (float[3,4] a, float[4] d) => (float[3,4] t, float[4] u)
+        { t = Identity (a) u = Identity (d) }> (w, w)"""
+    model, shapes = shapes_of("21", nodes)
+    for graph, expected in zip(model.graph.subgraphs(), ([(), (), None], [None, None]), strict=True):
+        assert [shapes.shape(value) for value in graph.inputs] == expected, graph.name
+    assert shapes.shape(model.graph.inputs[1]) == (3, 4)
+    of_function = onnx_ir.Value(name="v", shape=onnx_ir.Shape([2]))
+    assert onnx_ir.Graph([of_function], [], nodes=[]).inputs
+    assert shapes.shape(of_function) is None
+
+
 if __name__ == "__main__":
     made: list[str] = []
     for line in FILE.read_text(encoding="utf-8").splitlines():
