@@ -136,7 +136,7 @@ def test_what_reads_a_node_that_is_kept_as_requested() -> None:
     ):
         constants = ", float one = {1}, int64 zero = {0}"
         proto = parsed(f"{nodes} t = Add (s, one) u = Add (t, a) y = MatMul (u, a)", constants, opset=15)
-        found = kept(proto, to, keep=f"op:{nodes.split()[2]}", **bounds)
+        found = kept(proto, to, None, f"op:{nodes.split()[2]}", **bounds)
         assert "s" in found
         assert ("which may exceed" in found.get("t", "")) == reads, (nodes, to)
 
