@@ -220,13 +220,13 @@ class Inference:
         bound: dict[str, DataType] = {}
         as_declared = self._pow_as_declared(node, inputs, opset_of(imports, "") or 0)
         if as_declared is not None:
-            return [as_declared.common or _known(node.outputs[0].dtype)]
+            return [as_declared.common]
         restored: dict[int, DataType | None] = {}
         opset = opset_of(imports, "") or 0
         written_as_cast = cast_like(node, key, inputs) if key[1] == "CastLike" else None
         if written_as_cast is not None:
             self.illegal.setdefault(node, []).append(written_as_cast)
-            return [written_as_cast.common or _known(node.outputs[0].dtype)]
+            return [written_as_cast.common]
         for group in groups_for(key, inputs, tuple(value is not None for value in node.inputs)):
             if node.op_type == "Pow" and group.indexes == (0,) and inputs[0] == inputs[1]:
                 # If a base is widened, an exponent of its type is widened too: runtimes lack other kernels.

@@ -140,11 +140,16 @@ INSIDE = frozenset(
 )
 """Sensitive operators whose results fit where their operands do, and whose kernels add up in float."""
 
-GROWING = frozenset({"Exp", "Pow", "Mul", "Sinh", "Cosh", "ReduceSumSquare", "ReduceSum", "ReduceProd", "CumProd"})
+GROWING = frozenset(
+    {
+        *("Exp", "Pow", "Mul", "Sinh", "Cosh", "ReduceSum", "ReduceProd", "CumSum", "CumProd"),
+        *("ReduceSumSquare", "ReduceL1", "ReduceL2", "LpPool", "GlobalLpPool"),
+    }
+)
 """Sensitive operators whose results may exceed a type that holds their operands."""
 
-RANGE = GROWING | {"Reciprocal", "ReduceL1", "ReduceL2", "ReduceLogSum", "LpPool", "GlobalLpPool"}
-"""Sensitive operators that need float for the range of their results alone."""
+RANGE = (GROWING - {"CumSum"}) | {"Reciprocal", "ReduceLogSum"}
+"""Sensitive operators that need float for the range of their results alone, as each sum of a CumSum is rounded."""
 
 LINEAR = frozenset({"Add", "Sub", "Mul", "Div", "Neg"})
 MEANS = frozenset({"ReduceMean", "ReduceSum", "GlobalAveragePool"})

@@ -37,6 +37,10 @@ def test_a_rank_counts_in_a_call_if_the_rules_ask_for_it() -> None:
     torch = PromotionRules(promote_unsafe=True, pytorch_scalar_promotion=True)
     assert (types(parsed(text)), types(parsed(text), torch)) == ([DataType.DOUBLE], [DataType.FLOAT])
     assert types(parsed(text.replace("double d", "double[2] d")), torch) == [DataType.DOUBLE]
+    alike = parsed(text.replace("double", "float").replace("d) }", "d) z = f.add (x, x) w = f.add (d, x) }"))
+    for rules, count in ((UNSAFE, 1), (torch, 3)):
+        (signatures,) = infer_element_types(alike, rules).signatures.values()
+        assert len(signatures) == count
 
 
 _FUNCTIONS = " ".join(

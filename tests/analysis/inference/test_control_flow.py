@@ -44,6 +44,14 @@ def test_a_state_that_keeps_its_type_converts_what_the_body_returns() -> None:
     assert joined(loop("float[2]", "r = Mul (h, h)")) == ({}, {"b 1": "float"}, ["float"])
 
 
+def test_what_only_an_earlier_walk_has_to_convert_is_forgotten() -> None:
+    """With a state of float16 an operand of the body is converted; with one of float none is."""
+    for body, noted in (("r = Mul (a, f)", {}), ("r = Mul (f, d)", {"Mul": 1}), ("r = Pow (f, c)", {"Pow": 1})):
+        found = infer_element_types(onnx_ir.from_proto(onnx.parser.parse_model(loop("float16[2]", body))), UNSAFE)
+        notes = [*found.disagreements.items(), *found.illegal.items()]
+        assert {node.op_type: len(each) for node, each in notes} == noted, body
+
+
 def two_states(inputs: str, states: str, body: str, gives: str) -> str:
     """A Loop over the inputs s and t, whose body returns two floats."""
     return f"""<ir_version: 10, opset_import: ["" : 21]>

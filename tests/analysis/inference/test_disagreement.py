@@ -81,6 +81,7 @@ def test_the_repair(name: str) -> None:
     for each in found:
         assert (each.common, each.ruled, each.restored, each.pairwise) == expected
         assert each.result(0) == (each.ruled if each.restored else each.common)
+        assert types(parsed(f"g ({inputs}) => (y) {{ {body} }}", opset)) == [each.result(0)]
         assert each.error is None
 
 
@@ -213,6 +214,12 @@ def test_the_types_of_outputs_that_attributes_name() -> None:
         ("y = ConstantOfShape (n)", DataType.FLOAT),
         ("y = ConstantOfShape <value = int8[1] {1}> (n)", DataType.INT8),
         ("s = SequenceConstruct (h, h) i = Constant <value_int = 1> () y = SequenceAt (s, i)", DataType.FLOAT16),
+        ("s = SequenceConstruct (h, h) t = SequenceErase (s) y = ConcatFromSequence <axis = 0> (t)", DataType.FLOAT16),
+        ("s = SequenceEmpty () y = SequenceInsert (s, h)", DataType.FLOAT),  # of the sequence
+        ("s = SequenceConstruct (h, m) y = ConcatFromSequence <axis = 0> (s)", DataType.FLOAT),  # as both are made
+        ("y = SequenceEmpty <dtype = 10> ()", DataType.FLOAT16),
+        ("_z, y = Relu (h)", None),
+        ("y = Cast (h)", None),
         ("y = Nothing (h)", None),
         ("y = f.Nothing (h)", None),
         ("_i, y = Unique (h)", DataType.INT64),
@@ -220,6 +227,31 @@ def test_the_types_of_outputs_that_attributes_name() -> None:
     ):
         text = f"g (float16[2] h, int64[1] n, float[2,2] m) => (y) {{ {body} }}"
         assert types(parsed(text)) == [expected], body
+
+
+def test_the_types_of_outputs_whose_attributes_are_parameters() -> None:
+    for node, argument, expected in (
+        ("Constant <value_float: float = @a> ()", "1.0", DataType.FLOAT),
+        ("Constant <value_floats: floats = @a> ()", "[1.0]", DataType.FLOAT),
+        ("Constant <value_int: int = @a> ()", "1", DataType.INT64),
+        ("Constant <value_ints: ints = @a> ()", "[1]", DataType.INT64),
+        ("Constant <value_string: string = @a> ()", '"a"', DataType.STRING),
+        ("Constant <value_strings: strings = @a> ()", '["a"]', DataType.STRING),
+        ("Constant <value: tensor = @a> ()", "float16[1] {1}", None),
+        ("Cast <to: int = @a> (h)", "1", None),
+        ("EyeLike <dtype: int = @a> (h)", "1", None),
+        ("ArgMax <axis: int = @a> (h)", "1", DataType.INT64),
+        ("Softmax <axis: int = @a> (h)", "1", DataType.FLOAT16),
+    ):
+        body = f'<domain: "f", opset_import: ["" : 21]> k <a> (h) => (r) {{ r = {node} }}'
+        model = parsed(f"g (float16[2,2] h) => (y) {{ y = f.k <a = {argument}> (h) }} {body}")
+        assert types(model) == [expected], node
+
+
+def test_the_type_of_a_constant_is_that_of_its_tensor() -> None:
+    model = parsed("g (float[2] x) => (y) <double k = {1}> { y = Neg (k) }")
+    model.graph.initializers["k"].type = None
+    assert types(model) == [DataType.DOUBLE]
 
 
 def test_more_combinations_of_types_than_are_supported() -> None:

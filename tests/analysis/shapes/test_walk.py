@@ -15,6 +15,7 @@ import onnx_ir
 from castsmith.analysis.inference.walk import infer_element_types
 from castsmith.analysis.shapes.walk import Shapes
 from castsmith.numerics.promotion.rules import PromotionRules
+from castsmith.numerics.symbols import high_of, low_of
 from castsmith.passes.shapes.targets import constant_target
 
 FILE = Path(__file__).with_name("inferred.txt")
@@ -117,6 +118,77 @@ def test_operands_of_shapes() -> None:
         model, shapes = shapes_of("21", f"{given} {nodes}")
         last = list(model.graph)[-1]
         assert constant_target(last, shapes) == expected, nodes
+
+
+_DECLARED: list[tuple[str, list[int | str | None], str, str, bool]] = [
+    # nodes, the declared shape of `y`, how it is used; the shape that follows, and whether the two contradict
+    ("y = Reshape (x, l)", [2, "K"], "", "[2, K]", False),
+    ("y = Reshape (x, l)", [2, "K"], "ignored", "-", False),
+    ("y = NonZero (x)", [3, 7], "", "[3, 7]", False),
+    ("y = NonZero (x)", [3, "K"], "", "[3, K]", False),
+    ("y = NonZero (x)", [3, 1], "", "[3, 1]", False),
+    ("y = NonZero (x)", [3, None], "", "[3, ?]", False),
+    ("y = NonZero (x)", [3, 0], "", "[3, ?]", False),
+    ("y = NonZero (x)", [3, -1], "", "[3, ?]", False),
+    ("y = NonZero (x)", [3, 7], "ignored", "[3, ?]", False),
+    ("y = NonZero (x)", [9, 7], "", "[3, 7]", True),
+    ("y = NonZero (x)", [9, 7], "preferred", "[9, 7]", False),
+    ("y = NonZero (x)", [3, "K"], "preferred", "[3, K]", False),
+    ("y = Relu (w)", [3, 4], "", "[3, 4]", False),
+    ("y = Relu (w)", [3, "K"], "", "[3, 4]", False),
+    ("y = Relu (w)", [3, 5], "", "[3, 4]", True),
+    ("y = Relu (w)", [3, 5], "preferred", "[3, 4]", True),
+    ("y = Relu (w)", [12], "", "[3, 4]", True),
+    ("y = Relu (x)", [2, 4, 6], "", "[N, 4, M]", True),
+    ("y = Relu (x)", [2, 4, 6], "preferred", "[2, 4, 6]", False),
+    ("y = Relu (x)", [2, 6], "preferred", "[N, 4, M]", True),
+]
+
+
+def test_declared_shapes_complete_what_is_inferred() -> None:
+    for nodes, declared, use, expected, contradicted in _DECLARED:
+        model, shapes = shapes_of("21", nodes)
+        model.graph.outputs[0].shape = onnx_ir.Shape(declared)
+        shapes = Shapes(model, shapes.inference, declared=use != "ignored", preferred=use == "preferred")
+        shape = shapes.shape(model.graph.outputs[0])
+        assert ("-" if shape is None else str(list(shape)), shapes.contradicted) == (expected, contradicted), nodes
+    for declared in (False, True):
+        again = shapes_of("21", "y = Relu (x)")[1].restarted(declared=declared)
+        assert (again.declared, again.preferred) == (declared, declared)
+
+
+def test_no_dimension_is_larger_than_the_walk_is_told() -> None:
+    model, shapes = shapes_of("21", "y = Relu (x)")
+    for most, high in ((0, None), (100, 100)):
+        limited = Shapes(model, shapes.inference, most)
+        for walk in (limited, limited.restarted(declared=False)):
+            dims = walk.shape(model.graph.outputs[0])
+            assert dims is not None
+            assert [(low_of(dim), high_of(dim)) for dim in dims] == [(0, high), (4, 4), (0, high)]
+
+
+def test_nodes_in_a_cycle_have_no_shapes() -> None:
+    """No file holds one, but a model in memory may."""
+    model, shapes = shapes_of("21", "a = Relu (x) y = Add (a, x)")
+    first, last = model.graph
+    first.replace_input_with(0, last.outputs[0])
+    assert [shapes.shape(node.outputs[0]) for node in (last, first)] == [None, None]
+    assert [shapes.content(node.outputs[0]) for node in (last, first)] == [None, None]
+
+
+def test_what_enters_a_body_has_no_shape_but_the_count_and_the_condition_of_a_loop() -> None:
+    """What a body declares of the rest may be wrong in a turn, or in a call."""
+    nodes = """y = Loop (n, c, w) <body = b (int64[7] i, bool[7] k, float[3,4] p) => (bool q, float[3,4] r)
+        { q = Identity (k) r = Identity (p) }>
+        f, g = Scan <num_scan_inputs = 1, body = s (float[3,4] a, float[4] d) => (float[3,4] t, float[4] u)
+        { t = Identity (a) u = Identity (d) }> (w, w)"""
+    model, shapes = shapes_of("21", nodes)
+    for graph, expected in zip(model.graph.subgraphs(), ([(), (), None], [None, None]), strict=True):
+        assert [shapes.shape(value) for value in graph.inputs] == expected, graph.name
+    assert shapes.shape(model.graph.inputs[1]) == (3, 4)
+    of_function = onnx_ir.Value(name="v", shape=onnx_ir.Shape([2]))
+    assert onnx_ir.Graph([of_function], [], nodes=[]).inputs
+    assert shapes.shape(of_function) is None
 
 
 if __name__ == "__main__":

@@ -48,6 +48,10 @@ NODES: list[tuple[str, float, float]] = [
             ("z = Abs (y)", 4 * 3 * 64 * 2 + 64 * 8 / 8), ("", 4 * 3 * 64 * 2 + 64 * 8 / 8),
         )
     ),
+    ("q = QuantizeLinear (x, s) a = DequantizeLinear (q, s) y = Gemm (a, a, x) z = QuantizeLinear (y, s)", 0,
+     3 * (LAUNCH_BYTES + 64 * 6)),  # the bias is added in float
+    ("q = QuantizeLinear (x, s) a = DequantizeLinear (q, s) y = Clip (a, , k) z = QuantizeLinear (y, s)", 0,
+     2 * (LAUNCH_BYTES + 64 * 6)),
     ("q = QuantizeLinear (x, s) a = DequantizeLinear (q, s) y = MatMul (a, x) z = QuantizeLinear (y, s)",
      4 * 3 * 64 * 2 + 64 * 8 / 8, 3 * (LAUNCH_BYTES + 64 * 6)),
 ]  # fmt: skip

@@ -32,10 +32,12 @@ def parsed(text: str, constants: str = "", opset: int = 13) -> onnx.ModelProto:
     return onnx.parser.parse_model(f"{head} <{_WEIGHTS}{constants}> {{ a = MatMul (x, w) {text} }}")
 
 
-def kept(model: onnx.ModelProto, to: str = "float16", target: Target | None = None, **bounds: float) -> dict[str, str]:
+def kept(
+    model: onnx.ModelProto, to: str = "float16", target: Target | None = None, keep: str | None = None, **bounds: float
+) -> dict[str, str]:
     """The nodes that stay in float, by result, with the reason; bounds: proven magnitudes of values."""
     proven = {name: Known(-most, most, "proven") for name, most in bounds.items()}
-    result = ConvertPrecision(to, target=target, bound=proven.get)(from_proto(model))
+    result = ConvertPrecision(to, keep=keep or (), target=target, bound=proven.get)(from_proto(model))
     assert isinstance(result, PrecisionResult)
     onnx.checker.check_model(to_proto(result.model), full_check=True)
     precisions = result.precisions.values()
@@ -59,6 +61,7 @@ def test_what_reads_a_value_that_may_overflow_stays_with_it() -> None:
     model = parsed(f"{_NORM} n = Mul (a, r) y = MatMul (n, w)", constants)
     found = kept(model)
     assert set(found) == {"p", "m", "e", "s", "r"}
+    assert found["p"].startswith("Pow stays in a wider type by default")
     assert found["m"] == "it reads p, which may exceed float16"
     assert casts(to_proto(convert(model, to="float16").model)) == 4
 
@@ -67,6 +70,8 @@ def test_a_square_is_sensitive_however_it_is_written() -> None:
     model = parsed("p = Mul (a, a) m = ReduceMean <axes = [1]> (p) s = Sqrt (m) n = Div (a, s) y = MatMul (n, w)")
     assert set(kept(model)) == {"p", "m", "s"}
     assert kept(model, p=60000.0) == {}
+    assert kept(model, p=2.0**-8) == {}
+    assert kept(model, p=2.0**-9)["p"] == "its squares may exceed float16"  # most of them would vanish
     assert kept(parsed("p = Mul (a, a) y = Add (p, a)")) == {}
 
 
@@ -91,12 +96,12 @@ _RESULTS: list[tuple[str, bool, bool]] = [
     ("ReduceProd (a)", True, True),
     ("CumProd (a, zero)", True, True),
     ("Reciprocal (a)", False, True),
-    ("ReduceL1 (a)", False, True),
-    ("ReduceL2 (a)", False, True),
+    ("ReduceL1 (a)", True, True),
+    ("ReduceL2 (a)", True, True),
     ("ReduceLogSum (a)", False, True),
-    ("LpPool <kernel_shape = [1]> (row)", False, True),
-    ("GlobalLpPool (row)", False, True),
-    ("CumSum (a, zero)", False, False),
+    ("LpPool <kernel_shape = [1]> (row)", True, True),
+    ("GlobalLpPool (row)", True, True),
+    ("CumSum (a, zero)", True, False),
     ("Log (a)", False, False),
     ("Tan (a)", False, False),
     ("Acos (a)", False, False),
@@ -118,6 +123,22 @@ def _check_results(operator: str, grows: bool, fits: bool) -> None:
 
 def test_results_that_may_be_large_and_those_that_fit() -> None:
     check_all(_check_results, _RESULTS)
+
+
+def test_what_reads_a_node_that_is_kept_as_requested() -> None:
+    for nodes, to, bounds, reads in (
+        ("s = Mul (a, a)", "float16", {}, True),
+        ("s = Mul (a, x)", "float16", {}, False),
+        ("s = ReduceSum (a)", "float16", {}, False),  # of few numbers
+        ("s = CumSum (a, zero)", "float16", {}, True),
+        ("s = CumSum (a, zero)", "float16", {"s": 0.5}, False),  # which fits
+        ("s = CumSum (a, zero)", "bfloat16", {}, False),  # which has the range of float
+    ):
+        constants = ", float one = {1}, int64 zero = {0}"
+        proto = parsed(f"{nodes} t = Add (s, one) u = Add (t, a) y = MatMul (u, a)", constants, opset=15)
+        found = kept(proto, to, None, f"op:{nodes.split()[2]}", **bounds)
+        assert "s" in found
+        assert ("which may exceed" in found.get("t", "")) == reads, (nodes, to)
 
 
 @pytest.mark.parametrize(("most", "fits"), [(65519.0, True), (65520.0, False), (2.0**-8, True), (2.0**-9, False)])
