@@ -39,6 +39,7 @@ from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import element_type, type_name
 from castsmith.targets.target import Target, load_target
+from tests.evaluator import evaluate
 from tests.lowering.float8.test_lower import model_of
 from tests.lowering.runtime import LEVELS, Array, run, session
 from tests.sampling import check_all, sampled
@@ -170,6 +171,29 @@ def test_what_a_block_retypes_stays_and_the_rest_is_undeclared_again() -> None:
     ]  # fmt: skip
 
 
+def test_a_block_declares_only_tensors_of_a_known_type_and_what_was_not_declared() -> None:
+    body = """agraph (float[2,3] x) => (y) { a = com.acme.Any (x) b = Neg (a) c = Clip (x, , high)
+        s = SequenceConstruct (x, c) e = SequenceAt (s, zero) i = Identity (x) y = Relu (e) }"""
+    model = model_of(body, 21, high=np.array(1, np.float32), zero=np.array(0, np.int64))
+    x, values = model.graph.inputs[0], {node.outputs[0].name: node.outputs[0] for node in model.graph}
+    type_of_x, shape_of_x = x.type, x.shape
+    inference = infer_element_types(model, PromotionRules())
+    with inferred_declared(model, inference.types):
+        assert (x.type, x.shape) == (type_of_x, shape_of_x)
+        assert x.type is type_of_x
+        assert x.shape is shape_of_x
+        assert {name: value.type for name, value in values.items()} == {
+            **dict.fromkeys("cey", onnx_ir.TensorType(DataType.FLOAT)),
+            "s": onnx_ir.SequenceType(onnx_ir.TensorType(DataType.FLOAT)),
+            **dict.fromkeys("abi"),
+        }
+        assert all(value.shape is None for value in values.values())
+    with inferred_declared(model, inference.types, shapes=Shapes(model, inference), tensors=[values["i"]]):
+        assert x.shape is shape_of_x
+        assert (values["i"].type, values["a"].type) == (onnx_ir.TensorType(DataType.FLOAT), None)
+    assert all(value.type is None and value.shape is None for value in values.values())
+
+
 def test_codes_of_a_tensor_are_its_bits_a_byte_each(tmp_path: Path) -> None:
     for name, numbers, codes in (
         ("INT4", [-8, -1, 0, 7, 3], [8, 15, 0, 7, 3]),
@@ -183,14 +207,24 @@ def test_codes_of_a_tensor_are_its_bits_a_byte_each(tmp_path: Path) -> None:
         made = as_codes(tensor)
         assert (made.dtype, made.name, made.doc_string) == (DataType.UINT8, "w", "told")
         assert made.numpy().tolist() == codes, name
-    weight = np.tile(np.arange(256, dtype=np.uint8), 8).view(DataType.FLOAT8E4M3FN.numpy())
-    save(model_of("agraph (float x) => (float8e4m3fn[2048] y) { y = Identity (w) }", w=weight), tmp_path / "m.onnx",
-         external_data="m.data")  # fmt: skip
-    (value,) = load(tmp_path / "m.onnx").graph.initializers.values()
-    assert value.const_value is not None
-    stored = as_codes(value.const_value)
-    assert isinstance(stored, StoredTensor)  # the bytes stay in the file
-    assert (stored.dtype, stored.numpy().tolist()) == (DataType.UINT8, [*range(256)] * 8)
+    high_bits = onnx_ir.Tensor(np.array([0xFF, 0x12], np.uint8).view(DataType.INT4.numpy()), DataType.INT4)
+    assert as_codes(high_bits).numpy().tolist() == [15, 2]
+    weights = {"w": np.tile(np.arange(256, dtype=np.uint8), 8).view(DataType.FLOAT8E4M3FN.numpy())}
+    weights["n"] = np.tile(np.arange(16, dtype=np.uint8), 256).view(DataType.UINT4.numpy())
+    body = "agraph (float x) => (float8e4m3fn[2048] y, uint4[4096] z) { y = Identity (w) z = Identity (n) }"
+    save(model_of(body, 21, "", **weights), tmp_path / "m.onnx", external_data="m.data")
+    for value in load(tmp_path / "m.onnx").graph.initializers.values():
+        assert value.const_value is not None
+        stored = as_codes(value.const_value)
+        assert isinstance(stored, StoredTensor) == (value.name == "w")  # the bytes stay in the file
+        assert (stored.dtype, stored.numpy().tolist()) == (
+            (DataType.UINT8, [*range(256)] * 8) if value.name == "w" else (DataType.UINT8, [*range(16)] * 256)
+        )
+        if value.name == "n":
+            packed = packed_tensor(value.const_value)
+            assert isinstance(packed, StoredTensor)
+            assert (packed.dtype, packed.name) == (DataType.UINT8, "n_packed")
+            assert packed.numpy().tolist() == [[16 * (code + 1) + code] for code in range(0, 16, 2)] * 256
 
 
 RETYPED: list[tuple[str, str, Effect | None]] = [
@@ -235,7 +269,8 @@ def test_attributes_that_name_a_type_or_hold_a_tensor_of_it_are_retyped() -> Non
     body = """agraph (float[2] x) => (y, c, r, n) { y = Cast <to = 22, saturate = 1> (x) c = Cast <to = 1> (x)
         k = Constant <value = int4[2] {47}> () f = Constant <value = float[1] {1}> () r = local.F (x)
         n = Neg (x) }"""
-    more = '<domain: "local", opset_import: ["" : 21]> F <to> (x) => (made) { made = Cast <to: int = @to> (x) }'
+    more = '<domain: "local", opset_import: ["" : 21]> F <to, t> (x) => (made, told) { '
+    more += "made = Cast <to: int = @to> (x) told = Constant <value: tensor = @t> () }"
     model = model_of(body, 21, more)
     texts = dict[str, list[str]]()
     for node in all_nodes(model):
@@ -252,6 +287,7 @@ def test_attributes_that_name_a_type_or_hold_a_tensor_of_it_are_retyped() -> Non
         "Cast y": ["2", "1"],
         "Cast c": ["1"],
         "Cast made": ["ref"],
+        "Constant told": ["ref"],
         "Constant k": ["UINT8 [15, 2]"],
         "Constant f": ["FLOAT [1.0]"],
         "F r": [],
@@ -317,22 +353,37 @@ def test_packed_bytes_have_the_first_code_in_the_lowest_bits() -> None:
 
 
 SHIFTS, SLICED = ["BitShift", "BitwiseAnd"], ["Reshape", "Slice", "Reshape"]
-UNPACKED: list[tuple[Target, int, tuple[int, ...], list[str]]] = [
-    (CPU, 18, (2, 3), [*SHIFTS, "Reshape"]),
-    (CPU, 18, (5,), [*SHIFTS, *SLICED]),
-    (CPU, 17, (2, 3), ["Cast", "Gather", "Reshape"]),  # no BitwiseAnd
-    (CPU, 10, (2, 3), ["Cast", "Gather", "Reshape"]),  # no BitShift either
-    (NO_SHIFTS, 18, (2, 3), ["Cast", "Gather", "Reshape"]),
-    (load_target("tensorrt-11"), 18, (5,), ["Cast", "Gather", *SLICED]),
+UNPACKED: list[tuple[Target, int, DataType, tuple[int, ...], list[str]]] = [
+    (CPU, 18, DataType.UINT4, (2, 3), [*SHIFTS, "Reshape"]),
+    (CPU, 18, DataType.INT4, (5,), [*SHIFTS, *SLICED]),
+    (CPU, 18, DataType.UINT2, (4, 3), [*SHIFTS, "Reshape"]),
+    (CPU, 18, DataType.UINT2, (2, 5), [*SHIFTS, *SLICED]),
+    (CPU, 17, DataType.UINT4, (2, 3), ["Cast", "Gather", "Reshape"]),  # no BitwiseAnd
+    (CPU, 10, DataType.UINT4, (2, 3), ["Cast", "Gather", "Reshape"]),  # no BitShift either
+    (NO_SHIFTS, 18, DataType.UINT2, (4, 3), ["Cast", "Gather", "Reshape"]),
+    (load_target("tensorrt-11"), 18, DataType.UINT4, (5,), ["Cast", "Gather", *SLICED]),
 ]
 
 
-def require_unpacking(target: Target, opset: int, shape: tuple[int, ...], expected: list[str]) -> None:
+def require_unpacking(target: Target, opset: int, dtype: DataType, shape: tuple[int, ...], expected: list[str]) -> None:
     packed = onnx_ir.Value(name="p", type=onnx_ir.TensorType(DataType.UINT8), shape=onnx_ir.Shape([3, 1]))
-    nodes, codes = unpacked(packed, DataType.UINT4, onnx_ir.Shape(shape), target, opset, new_constants([]))
+    constants = list[onnx_ir.Value]()
+    nodes, codes = unpacked(packed, dtype, onnx_ir.Shape(shape), target, opset, new_constants(constants))
     assert [node.op_type for node in nodes] == expected
     assert codes is nodes[-1].outputs[0]
     assert [node.outputs[0].shape for node in nodes] == [*[None] * (len(nodes) - 1), list(shape)]
+    names = {"codes_of_bytes"} if "Gather" in expected else {"shifts", "constant"}
+    assert {each.name for each in constants} == names | {"shape"} | ({"flat", "end"} if "Slice" in expected else set())
+    for constant in constants:
+        assert constant.dtype == (DataType.UINT8 if constant.name in names else DataType.INT64)
+    for number, value in enumerate((*constants, *(node.outputs[0] for node in nodes))):
+        value.name = f"v{number}"
+    graph = onnx_ir.Graph(
+        [packed], [codes], nodes=nodes, initializers=constants, opset_imports={"": max(opset, 13)}, name="g"
+    )
+    (numbers,) = evaluate(onnx_ir.Model(graph, ir_version=10), {"p": np.array([[0x21], [0xF3], [0x84]], np.uint8)})
+    each_code = [1, 2, 3, 15, 4, 8] if dtype.bitwidth == 4 else [1, 0, 2, 0, 3, 0, 3, 3, 0, 1, 0, 2]
+    assert numbers.tolist() == np.array(each_code[: int(np.prod(shape))]).reshape(shape).tolist()
 
 
 def test_the_nodes_that_unpack() -> None:
