@@ -24,6 +24,11 @@ def model_of(body: str, functions: str = "", ports: str = "float[2] x", ir_versi
     return onnx_ir.from_proto(onnx.parser.parse_model(text))
 
 
+def placeholder(domain: str, name: str) -> onnx_ir.Function:
+    """A function without nodes."""
+    return onnx_ir.Function(domain, name, graph=onnx_ir.Graph([], [], nodes=[], opset_imports={"": 21}), attributes=[])
+
+
 OPERANDS: list[tuple[str, str, str]] = [
     ("float[2] x", f"y = {Q}.Quant (x, s, z, b)", ""),
     ("int8[2] x", f"y = {Q}.Quant (x, s, z, b)", ""),
@@ -78,8 +83,9 @@ def require_inlining(body: str, inlines: bool) -> None:
     functions = f'<domain: "f", {IMPORTS}> F <flag> (x, s) => (y) {{ {body} }}'
     functions += f' <domain: "f", {IMPORTS}> G (x) => (y) {{ y = Neg (x) }}'
     model = model_of("a = f.G (x) y = f.F <flag = 1> (a, s)", functions)
+    model.functions["f", "H", ""] = placeholder("f", "H")  # nothing to inline
     result = LowerQuant(PLAIN)(model)
-    assert sorted(name for _, name, _ in model.functions) == ([] if inlines else ["F", "G"])
+    assert sorted(name for _, name, _ in model.functions) == (["H"] if inlines else ["F", "G", "H"])
     reasons = [record.reason for record in result.records.rewrites if record.rule == "inline-functions"]
     assert len(reasons) == inlines
 
@@ -106,14 +112,14 @@ def test_placeholders_of_the_operators_leave_with_them() -> None:
     """A function without nodes defines nothing; what is still called, or means something, stays."""
     model = model_of(
         f"c = {Q}.BipolarQuant (x, s) a = {Q}.Trunc (c, s) y = {Q}.Quant (a, s, z, b)",
-        f'<domain: "{Q}", {IMPORTS}> BipolarQuant (x, s) => (y) {{ y = Mul (x, s) }}',
+        f'<domain: "{Q}", {IMPORTS}> BipolarQuant (x, s) => (y) {{ y = Mul (x, s) }}'
+        f' <domain: "{Q}", {IMPORTS}> FloatQuant (x, s) => (y) {{ y = Mul (x, s) }}',
     )
     for identifier in ((Q, "Quant"), (Q, "IntQuant"), (Q, "Trunc"), (Q, "Other"), ("com.acme", "Quant")):
-        graph = onnx_ir.Graph([], [], nodes=[], opset_imports={"": 21})
-        model.functions[*identifier, ""] = onnx_ir.Function(*identifier, graph=graph, attributes=[])
+        model.functions[*identifier, ""] = placeholder(*identifier)
     assert LowerQuant(PLAIN)(model).modified
     assert {(domain, name) for domain, name, _ in model.functions} == {
-        (Q, "Trunc"), (Q, "Other"), ("com.acme", "Quant"), (Q, "BipolarQuant"),
+        (Q, "Trunc"), (Q, "Other"), ("com.acme", "Quant"), (Q, "BipolarQuant"), (Q, "FloatQuant"),
     }  # fmt: skip
     assert [node.op_type for node in all_nodes(model) if node.domain == Q] == ["BipolarQuant", "Trunc"]
     assert model.graph.opset_imports[Q] == 1
@@ -137,6 +143,14 @@ def require_defaults(ir_version: int, ports: str, node: str, constants: list[str
     assert sorted((record.site.node, record.effect) for record in records) == [
         (name, Effect.INTERFACE) for name in constants
     ]
+    for record in records:
+        assert record.site.graph == "g"
+        name = record.site.node
+        number = "0.0" if name == "z" else "4.0"
+        assert record.before == f"input float[] {name} = {{{number}}}"
+        assert record.after == f"constant float[] {name} = {{{number}}}"
+        assert name not in model.graph.initializers  # no longer used
+        assert all(node.outputs[0].name != name for node in model.graph)
     assert [value.name for value in model.graph.inputs] == left
 
 
