@@ -9,18 +9,20 @@ import onnx_ir
 import pytest
 from onnx_ir import DataType
 
-from castsmith.ir.records import Diagnostic, Severity
+from castsmith.ir.records import Diagnostic, Refusal, Rewrite, Severity, Site, TextItem
 from castsmith.ir.text import site_of
 from castsmith.lowering.fit.cost import Cost
 from castsmith.lowering.fit.results import FitResult, Step, Way, commands_of
 from castsmith.lowering.fit.run import (
     _Attempt,  # pyright: ignore[reportPrivateUsage]
+    _joined,  # pyright: ignore[reportPrivateUsage]
     _obstacles,  # pyright: ignore[reportPrivateUsage]
     _retyped_ports,  # pyright: ignore[reportPrivateUsage]
     _rounded_up,  # pyright: ignore[reportPrivateUsage]
     _Search,  # pyright: ignore[reportPrivateUsage]
 )
 from castsmith.lowering.fit.ways import Traits
+from castsmith.lowering.results import Result
 from castsmith.targets.target import Target
 from tests.lowering.fit.models import HEAD
 from tests.lowering.fit.test_run import fitted
@@ -142,3 +144,18 @@ def test_a_search_is_over_where_a_legal_way_with_the_same_ports_costs_hardly_mor
     ):
         search = _Search(model, traits, target, True, {}, False, print, before, None, None, None, [attempt])
         assert search.is_good == is_good
+
+
+def test_a_way_of_two_steps_has_the_records_of_both() -> None:
+    first, second = Step("convert", {"to": "float"}), Step("optimize", {})
+    models = [onnx_ir.from_proto(onnx.parser.parse_model(f"{HEAD} g{i} () => () {{ }}")) for i in (1, 2)]
+    rewrites = [Rewrite("p", f"rule {i}", Site("g"), TextItem("old"), TextItem("new"), "why") for i in (1, 2)]
+    refusals = [Refusal("p", f"rule {i}", Site("g"), "why not") for i in (1, 2)]
+    findings = [Diagnostic(f"code-{i}", Severity.WARNING, Site("g"), "told", "") for i in (1, 2)]
+    one, two = (Result(models[i], [rewrites[i]], [refusals[i]], [findings[i]]) for i in (0, 1))
+    steps, joined = _joined(first, one, second, two)
+    assert steps == (first, second)
+    assert joined == Result(models[1], rewrites, refusals, findings[1:])
+    steps, joined = _joined(first, one, second, Result(models[1], [], [refusals[1]], []))
+    assert (steps, joined) == ((first,), Result(models[1], rewrites[:1], refusals, []))
+    assert _joined(first, one, second, "impossible") == ((first, second), "impossible")
