@@ -163,7 +163,8 @@ def limits(to: DataType, source: DataType) -> Array:
     ]
     with np.errstate(over="ignore"):
         centers = np.array([*few, *many, 2 * float(row.max), 0.0], np.float64).astype(dtype)
-    beside = np.nextafter(centers, np.array(np.inf, dtype)), np.nextafter(centers, np.array(-np.inf, dtype))
+        centers = np.append(centers, np.finfo(dtype).max)
+        beside = np.nextafter(centers, np.array(np.inf, dtype)), np.nextafter(centers, np.array(-np.inf, dtype))
     numbers = np.concatenate([centers, *beside, np.array([np.inf, np.nan], dtype)])
     return np.concatenate([numbers, -numbers])
 
@@ -196,7 +197,7 @@ def test_limits_of_each_type_by_bits_and_tables(source: DataType) -> None:
     values = np.concatenate([limits(to, source) for to in FLOAT8_TYPES])
     cases = [
         (to, NarrowPolicy(saturate, opset), sequence)
-        for to in FLOAT8_TYPES
+        for to in (*FLOAT8_TYPES, DataType.FLOAT4E2M1)
         for saturate in (True, False)
         for opset in (23, 24)
         for sequence in (Encoding.BITCAST, Encoding.TABLE)

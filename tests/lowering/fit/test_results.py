@@ -4,12 +4,29 @@ from __future__ import annotations
 
 from typing import Any
 
+import onnx.parser
+import onnx_ir
 import pytest
+from onnx_ir import DataType
 
+from castsmith.ir.records import Diagnostic, Refusal, Rewrite, Severity, Site, TextItem
+from castsmith.ir.text import site_of
 from castsmith.lowering.fit.cost import Cost
 from castsmith.lowering.fit.results import FitResult, Step, Way, commands_of
-from castsmith.lowering.fit.run import _Attempt, _rounded_up  # pyright: ignore[reportPrivateUsage]
+from castsmith.lowering.fit.run import (
+    _Attempt,  # pyright: ignore[reportPrivateUsage]
+    _joined,  # pyright: ignore[reportPrivateUsage]
+    _obstacles,  # pyright: ignore[reportPrivateUsage]
+    _retyped_ports,  # pyright: ignore[reportPrivateUsage]
+    _rounded_up,  # pyright: ignore[reportPrivateUsage]
+    _Search,  # pyright: ignore[reportPrivateUsage]
+)
+from castsmith.lowering.fit.ways import Traits
+from castsmith.lowering.results import Result
+from castsmith.targets.target import Target
+from tests.lowering.fit.models import HEAD
 from tests.lowering.fit.test_run import fitted
+from tests.sampling import check_all
 
 
 def test_the_records_and_the_provenance_are_those_of_all_steps() -> None:
@@ -84,3 +101,61 @@ def test_ways_are_ranked() -> None:
 def test_an_error_is_rounded_up_to_a_digit(error: float, text: str) -> None:
     assert _rounded_up(error) == text
     assert not 0 < error < float("inf") or float(text) >= error
+
+
+OBSTACLES: list[tuple[str, Severity, str, bool]] = [
+    ("target-lacks-operator", Severity.ERROR, "mine", True),
+    ("target-lacks-operator", Severity.WARNING, "mine", False),
+    *((code, Severity.ERROR, name, name == "theirs")
+      for code in ("unregistered-operator", "invalid-model", "malformed-operator", "target-miscomputes-cast")
+      for name in ("mine", "theirs")),
+]  # fmt: skip
+
+
+def require_obstacle(code: str, severity: Severity, name: str, stands: bool) -> None:
+    text = f"{HEAD} g (float[2] x) => (y, z) {{ [mine] y = com.acme.F (x) [theirs] z = com.microsoft.QGemm (x) }}"
+    model = onnx_ir.from_proto(onnx.parser.parse_model(text))
+    (node,) = (node for node in model.graph if node.name == name)
+    finding = Diagnostic(code, severity, site_of(node), "wrong", "")
+    assert _obstacles(model, [finding, finding]) == (("wrong",) if stands else ())
+
+
+def test_the_errors_that_stand_in_the_way() -> None:
+    """Those of the model itself do not, but for operators of another runtime."""
+    check_all(require_obstacle, OBSTACLES)
+
+
+def test_inputs_and_outputs_of_another_type() -> None:
+    model = onnx_ir.from_proto(onnx.parser.parse_model(f"{HEAD} g (float[2] x) => (int32[2] y) {{ y = F (x) }}"))
+    before = {"x": DataType.FLOAT, "y": DataType.INT64, "gone": DataType.FLOAT}
+    assert list(_retyped_ports(before, model)) == [("y", "y is int32 instead of int64")]
+
+
+def test_a_search_is_over_where_a_legal_way_with_the_same_ports_costs_hardly_more() -> None:
+    model = fitted("plain").model
+    traits, target = Traits(frozenset(), {}), Target("t", newest_opset=21, newest_ir_version=10)
+    step, before = (Step("optimize", {}),), Cost(10, 0, 10**6, 0)
+    near, far = Cost(11, 0, 10**6, 0), Cost(12, 0, 10**6, 0)
+    for attempt, is_good in (
+        (_Attempt(Way(step, True, near)), True),
+        (_Attempt(Way(step, True, far)), False),
+        (_Attempt(Way(step, False, near)), False),
+        (_Attempt(Way(step, True, near), keeps_ports=False), False),
+    ):
+        search = _Search(model, traits, target, True, {}, False, print, before, None, None, None, [attempt])
+        assert search.is_good == is_good
+
+
+def test_a_way_of_two_steps_has_the_records_of_both() -> None:
+    first, second = Step("convert", {"to": "float"}), Step("optimize", {})
+    models = [onnx_ir.from_proto(onnx.parser.parse_model(f"{HEAD} g{i} () => () {{ }}")) for i in (1, 2)]
+    rewrites = [Rewrite("p", f"rule {i}", Site("g"), TextItem("old"), TextItem("new"), "why") for i in (1, 2)]
+    refusals = [Refusal("p", f"rule {i}", Site("g"), "why not") for i in (1, 2)]
+    findings = [Diagnostic(f"code-{i}", Severity.WARNING, Site("g"), "told", "") for i in (1, 2)]
+    one, two = (Result(models[i], [rewrites[i]], [refusals[i]], [findings[i]]) for i in (0, 1))
+    steps, joined = _joined(first, one, second, two)
+    assert steps == (first, second)
+    assert joined == Result(models[1], rewrites, refusals, findings[1:])
+    steps, joined = _joined(first, one, second, Result(models[1], [], [refusals[1]], []))
+    assert (steps, joined) == ((first,), Result(models[1], rewrites[:1], refusals, []))
+    assert _joined(first, one, second, "impossible") == ((first, second), "impossible")

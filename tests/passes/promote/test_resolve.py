@@ -27,7 +27,7 @@ from castsmith.verification.evaluate.engines import EngineError
 from tests.evaluator import evaluate
 from tests.graphs.inputs import inputs_for
 from tests.graphs.random_graphs import LENGTH, random_model
-from tests.sampling import shortened
+from tests.sampling import check_all, shortened
 
 pytestmark = pytest.mark.usefixtures("engines_here")
 
@@ -151,3 +151,39 @@ def meaning(model: onnx_ir.Model, feeds: dict[str, NDArray[Any]], rules: Promoti
         if rules is OPENVINO or "no common type" not in str(error):
             raise
         reject()
+
+
+CONVERTED = "castsmith.ConvertPromoteTypes <promote_unsafe = 1>"
+RESOLVED: list[tuple[str, list[str], list[str], list[str]]] = [
+    # the nodes, those after it with their operands, what is said of each, the refusals
+    (f"a, b = {CONVERTED} (x, i) y = Add (a, b)", ["Cast i", "Add x,1"], ["float; 1"], []),
+    (f"a, b = {CONVERTED} (x, x) y = Add (a, b)", ["Add x,x"], ["float; 0"], []),
+    (f"a, b = {CONVERTED} (i, h) y = Add (a, b)", ["Cast i", "Add 1,h"], ["float16; 1"], []),
+    # A graph has one Cast of a value to a type.
+    (f"a, b = {CONVERTED} (x, i) c, d = {CONVERTED} (i, x) e = Add (a, b) y = Sub (c, d)",
+     ["Cast i", "Add x,1", "Sub 1,x"], ["float; 1", "float; 0"], []),
+    (f"m = com.acme.Any (x) a, b = {CONVERTED} (m, x) y = Add (a, b)",
+     ["Any x", "ConvertPromoteTypes m,x", "Add a,b"], [], ["the type of an operand is unknown"]),
+    ("y = Add (x, x)", ["Add x,x"], [], []),
+]  # fmt: skip
+
+
+def require_resolved(body: str, expected: list[str], said: list[str], refused: list[str]) -> None:
+    text = f"""<ir_version: 10, opset_import: ["": 21, "castsmith": 1, "com.acme": 1]>
+    g (float[2] x, int32[2] i, float16[2] h) => (y) {{ {body} }}"""
+    model = onnx_ir.from_onnx_text(text)
+    result = ResolvePromoteTypes()(model)
+    casts = [node.outputs[0] for node in model.graph if node.op_type == "Cast"]
+    names = {value: str(number) for number, value in enumerate(casts, 1)}
+    nodes = [
+        f"{node.op_type} {','.join(names.get(v, v.name or '') for v in node.inputs if v is not None)}"
+        for node in model.graph
+    ]
+    assert nodes == expected
+    reasons = [record.reason for record in result.records.rewrites if record.rule == "resolve-promotion"]
+    assert reasons == [f"the common type is {each} of 2 operands need a Cast" for each in said]
+    assert [refusal.reason for refusal in result.records.refusals] == refused
+
+
+def test_the_casts_that_are_needed() -> None:
+    check_all(require_resolved, RESOLVED)
