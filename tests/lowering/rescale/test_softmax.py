@@ -51,6 +51,12 @@ SOFTMAXES = [
     ("t = ReduceSum <keepdims = 0> (e, a) y = Div (e, t)", False),  # of other axes
     ("t = ReduceMax (e) y = Div (e, t)", False),
     ("t = ReduceSum (e, a) d = Div (e, t) y = Neg (d)", True),  # d is of degree 0 once t is known
+    ("m = Where (h, e, nil) t = ReduceSum (m, a) l = Log (t) y = Neg (l)", True),
+    ("m = Where (h, nil, e) t = ReduceSum (m, a) y = Div (m, t)", True),
+    ("m = Where (h, one, e) t = ReduceSum (m, a) y = Div (m, t)", False),
+    ("t = ReduceSum (e, a) s = Clip (t, eps) y = Div (e, s)", True),
+    ("t = ReduceSum (e, a) s = Clip (t, one) y = Div (e, s)", False),  # 1 is no epsilon
+    ("t = ReduceSum (e, a) s = Add (t, z) y = Div (e, s)", False),
     ("m = Max (e, one) t = ReduceSum (m, a) y = Div (m, t)", False),  # no mask
     ("m = Div (e, z) t = ReduceSum (m, a) y = Div (m, t)", False),
     ("t = ReduceSum <keepdims = 0> (e, a) l = Log (t) d = Div (e, t) y = Add (d, l)", False),
