@@ -166,7 +166,7 @@ def _converted(original: onnx_ir.Model, options: ConvertOptions, to: DataType, *
     measured = {} if baseline is None else baseline.measured()
     evidence = _evidence(measured, to, made_up=made_up, search=search)
     request = replace(request, measured=measured, proven=proven, bound=_known(to, stated, evidence, proven))
-    if not stated and not made_up:
+    if not stated:
         request = replace(request, reached=evidence)
     if baseline is not None and options.max_error is not None:
         return _search(original, request, baseline, options.max_error)

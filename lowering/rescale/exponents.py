@@ -79,16 +79,18 @@ class Exponents:
         """State the exponents of all nodes, that what is handed on keeps its own, and that outputs have none."""
         crossings = [(node, border) for node in all_nodes(model) for border in borders(model, node)]
         for node, (_, receiver) in crossings:
-            if self.is_scaled(receiver) and receiver not in self.of:
+            if self.is_scaled(receiver):
                 self.of[receiver] = NOTHING if node.op_type == "SequenceMap" else self.fresh()
         holding = {node for node, _ in crossings}
         for node in (node for node in all_nodes(model) if node not in holding):
             self._node(node)
         for _, (edge, receiver) in crossings:
             source, form = value_at(edge), self.of.get(receiver, NOTHING)
-            if isinstance(edge[0], onnx_ir.Node) and self.is_scaled(source) and constant_tensor(source) is not None:
+            if not self.is_scaled(source):
+                continue
+            if isinstance(edge[0], onnx_ir.Node) and constant_tensor(source) is not None:
                 self.constants[edge] = form
-            elif self.is_scaled(source):
+            else:
                 self.demand(plus(form, self._through(present(source, "what is handed on"), edge), -1), edge)
         for index, value in enumerate(model.graph.outputs):
             self.demand(self._through(value, (model.graph, index)), (model.graph, index))
@@ -245,7 +247,7 @@ def multiple(factor: Fraction | int) -> Rule:
 def power(exponents: Exponents, node: onnx_ir.Node) -> None:
     """A constant power multiplies the exponent, as a fraction of a small denominator; what is left is a factor."""
     degree = degree_of(node)
-    if degree is None or exponents.is_constant(node, 0):
+    if degree is None:
         rigid(exponents, node)
         return
     exponents.result(node, times(exponents.at(node, 0), degree[0]))

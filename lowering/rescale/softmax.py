@@ -155,7 +155,6 @@ def _read_by(node: onnx_ir.Node) -> Iterator[onnx_ir.Value]:
     """Yield what the node reads, in its subgraphs too."""
     yield from (value for value in node.inputs if value is not None)
     for graph in graphs_of(node):
-        yield from graph.outputs
         for inner in graph:
             yield from _read_by(inner)
 

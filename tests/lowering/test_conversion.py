@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +24,18 @@ from castsmith.lowering.conversion import (
     Request,
     _evidence,  # pyright: ignore[reportPrivateUsage]
     _judged,  # pyright: ignore[reportPrivateUsage]
+    _names,  # pyright: ignore[reportPrivateUsage]
     _rescaled,  # pyright: ignore[reportPrivateUsage]
+    _scaled,  # pyright: ignore[reportPrivateUsage]
+    _way_out,  # pyright: ignore[reportPrivateUsage]
 )
+from castsmith.lowering.faults import Fault
 from castsmith.lowering.results import Accuracy, ConvertResult, OutputError
 from castsmith.numerics.errors import OptionError
 from castsmith.passes.core.convert_options import ConvertOptions
 from castsmith.passes.precision.constants import RoundingLosses
+from castsmith.passes.precision.patterns import Pattern
+from castsmith.passes.precision.run import Precision, PrecisionResult
 from castsmith.targets.target import Target
 from castsmith.verification.bounds import Bound
 from tests.sampling import check_all
@@ -515,3 +522,127 @@ def test_an_output_of_infinite_error_alone_is_an_error() -> None:
 
 def test_functions_are_inlined_where_powers_are_found_for_their_nodes_alone() -> None:
     check_all(_check_inlined, INLINED)
+
+
+def _accuracy(error: float, *sets: str) -> Accuracy:
+    return Accuracy(sets or ("one",), (OutputError("y", error, error, 1, None),))
+
+
+def _measuring(error: float, *sets: str) -> Callable[[object, object], Accuracy]:
+    """What takes the place of `measure`."""
+    return lambda _, __: _accuracy(error, *sets)
+
+
+FED = {"x": np.array([1, 2], np.float32)}
+REACHED: list[tuple[dict[str, Any], str, str]] = [
+    # Of which values it is known what they are on inputs, and of which that counts beside a proof.
+    ({}, "", ""),
+    ({"inputs": FED}, "x y", "x y"),
+    ({"inputs": FED, "ranges": {"x": (0, 9)}}, "x y", ""),  # a proof has to hold for the ranges
+    ({"inputs": FED, "max_error": 1.0}, "x y", "x y"),
+    ({"inputs": "made-up"}, "x y", ""),
+    ({"inputs": "made-up", "ranges": {"x": (0, 9)}}, "x y", ""),
+    ({"measure": True}, "x y", ""),
+    ({"max_error": 1.0}, "x y", ""),
+]
+
+
+def _check_reached(options: dict[str, Any], measured: str, reached: str) -> None:
+    requests, convert_with = list[Request](), conversion._without_losses  # pyright: ignore[reportPrivateUsage]
+
+    def noting(work: onnx_ir.Model, request: Request, baseline: Any) -> Any:
+        requests.append(request)
+        return convert_with(work, request, baseline)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(conversion, "_without_losses", noting)
+        converted(f'<ir_version: 10, opset_import: ["" : 21]> g {NEG}', to="float16", **options)
+    (request,) = requests
+    assert (" ".join(sorted(request.measured)), " ".join(sorted(request.reached))) == (measured, reached)
+
+
+def test_what_values_reach_counts_where_the_caller_gave_the_inputs_and_no_ranges() -> None:
+    check_all(_check_reached, REACHED)
+
+
+def test_a_node_is_named_by_itself_or_its_first_result_and_a_cast_that_is_put_in_is_not() -> None:
+    model = onnx_ir.from_onnx_text(
+        '<ir_version: 10, opset_import: ["" : 21]> g (float16[2] x) => (float[2] y)'
+        " { a = Cast <to = 1> (x) [n] b = Neg (a) c = Cast <to = 1> (b) d = Abs (c) y = Relu (d) }"
+    )
+    own, negative, cast, absolute, relu = model.graph
+    precisions = {node: Precision(DataType.FLOAT, "", 1, "before") for node in (own, negative, cast, absolute)}
+    precisions[relu] = Precision(DataType.FLOAT, "")
+    names = _names(PrecisionResult(model, True, precisions=precisions), {own: "a", negative: "b", absolute: ""})
+    assert names == {own: "a", negative: "n", absolute: "before", relu: "Relu"}
+
+
+def test_what_to_leave_out_where_an_output_becomes_infinite() -> None:
+    half, every = DataType.FLOAT16, (Pattern("*", "", "*"),)
+    ways = [
+        _way_out(Request(ConvertOptions(to="float16"), half, None, io, (), lower, RoundingLosses(half)))
+        for io, lower in (("convert", ()), ("y", every), ("keep", every), ("keep", ()))
+    ]
+    io = "let inputs and outputs keep their types"
+    assert ways == [io, io, "convert without `lower`", "convert to bfloat16, which has the range of float"]
+
+
+def test_a_search_is_not_ended_by_a_result_that_runs_on_some_of_the_inputs(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = f'<ir_version: 10, opset_import: ["" : 21]> g {NEG}'
+    monkeypatch.setattr(conversion, "measure", _measuring(0.0, "one", "two"))
+    assert converted(text, to="float16", inputs=[FED, FED], max_error=0.5).attempts == 1
+    monkeypatch.setattr(conversion, "measure", _measuring(0.0))
+    with pytest.raises(OptionError, match="the error is inf, and inf if every node"):
+        converted(text, to="float16", inputs=[FED, FED], max_error=0.5)
+
+
+def test_a_search_keeps_what_is_to_be_kept_and_tells_of_proofs_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    proto = onnx.parser.parse_model("""<ir_version: 10, opset_import: ["" : 21]>
+        g (float[8, 8] x) => (float[8, 8] a, float[8, 8] b, float[8, 8] c)
+        { a = MatMul (x, x) b = MatMul (x, w) c = MatMul (w, x) }""")
+    proto.graph.initializer.append(onnx.numpy_helper.from_array(np.eye(8, dtype=np.float32), "w"))
+    options: dict[str, Any] = {"to": "float16", "inputs": {"x": np.eye(8, dtype=np.float32)}, "keep": "name:a"}
+
+    def off_by_b(_: object, model: onnx_ir.Model) -> Accuracy:
+        in_float = {node.outputs[0].name for node in model.graph if node.op_type == "MatMul"}
+        return _accuracy(0.1 if "b" in in_float else 0.5)
+
+    monkeypatch.setattr(conversion, "measure", off_by_b)
+    for most, kept, attempts in ((0.5, (), 1), (0.4, ("b",), 4)):
+        result = convert(proto, ranges={"x": (0, 9)}, max_error=most, **options)
+        told = {name: reason.count("proven to fit") for name, (_, reason) in result.precisions.items()}
+        assert result.attempts == attempts
+        assert (result.kept, told) == (kept, {name: int(name not in ("a", *kept)) for name in "abc"})
+    with pytest.raises(OptionError, match=r"`max_error` 0\.05 is not reached: the error is 0\.5, and 0\.1 if every"):
+        convert(proto, max_error=0.05, **options)
+
+
+SCALED_ALL: list[tuple[bool, bool, float, list[str]]] = [
+    # Whether a model is in float16 already, whether something goes wrong in it, its error, and what is told.
+    (True, True, 0.5, ["not-rescaled"]),
+    (True, False, 0.5, []),  # nothing goes wrong in float16
+    (False, False, 0.5, ["not-rescaled"]),
+    (False, True, 0.5, ["not-rescaled"]),
+    (True, True, 1e-5, []),
+    (False, False, 1e-5, []),
+]
+
+
+def _check_scaled(half: bool, wrong: bool, error: float, codes: list[str]) -> None:
+    body = NEG.replace("float[", "float16[") if half else NEG
+    model = onnx_ir.from_onnx_text(f'<ir_version: 10, opset_import: ["" : 21]> g {body}')
+
+    def faults(_: object, of: onnx_ir.Model) -> list[Fault]:
+        node = next(node for node in of.graph if node.op_type == "Neg")
+        return [Fault(node, "y", "y", "y", "overflow", 1e6)] if wrong else []
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(conversion, "faults", faults)
+        patch.setattr(conversion, "measure", _measuring(error))
+        result = _scaled(model, ConvertOptions(to="float16", rescale=True, inputs=FED), half=half)
+    assert [finding.code for finding in result.diagnostics] == codes
+    assert len(result.faults) == wrong
+
+
+def test_what_is_not_rescaled_is_told_where_something_goes_wrong() -> None:
+    check_all(_check_scaled, SCALED_ALL)

@@ -117,6 +117,14 @@ class Tidy(InPlacePass):
         return PassResult(model, False)
 
 
+@dataclass(frozen=True)
+class Plain(InPlacePass):
+    name: str = "plain"
+
+    def call(self, model: onnx_ir.Model) -> PassResult:
+        return PassResult(model, False)
+
+
 class Takes(InPlacePass):
     def __init__(self, how: str, *_: str, more: int = 1, **__: str) -> None:
         raise NotImplementedError
@@ -135,7 +143,7 @@ class Free(InPlacePass):
 @pytest.fixture
 def added_here(monkeypatch: pytest.MonkeyPatch) -> None:
     module: Any = ModuleType("added_here")
-    module.Tidy, module.Takes, module.Free = Tidy, Takes, Free
+    module.Tidy, module.Takes, module.Free, module.Plain = Tidy, Takes, Free, Plain
     module.Needs = dataclass_without_default()
     monkeypatch.setitem(sys.modules, "added_here", module)
 
@@ -157,10 +165,12 @@ def test_classes_by_module_and_by_entry_point(
     del added_here
     assert make_pass("added_here:Tidy{name=other}", {"target": CPU}) == Tidy("other", CPU)
     assert needs_target("added_here:Tidy")
+    assert not needs_target("added_here:Plain")
     assert isinstance(make_pass("added_here:Free", {}), Free)
     assert not needs_target("added_here:Free")
     assert option_names("added_here:Free") == []
     assert summary("added_here:Tidy") == "Name the graph."
+    assert summary("lower-custom") == "Replace operators of other domains by the lowerings registered for them."
     before = added_passes()
     points = {"tidy": "added_here:Tidy", "broken": "added_here:Takes"}
     install(monkeypatch, tmp_path, "acme-passes", {"castsmith.passes": points})

@@ -75,6 +75,8 @@ EXPONENTS: list[tuple[str, dict[str, int], dict[str, int]]] = [
     ),
     ("a = Exp (x) y = Mul (a, w)", {"a": 5}, {"a": 5, "repair@a": 5, "w@y": -5}),
     ("a = MatMul (x, w) b = Exp (z) c = Mul (a, b) y = Div (c, s)", {"c": 4}, {"a": 4, "w@a": 4, "c": 4, "s@y": 4}),
+    # A weight before an exponential, whose term is rounded.
+    ("b = Exp (z) a = MatMul (x, w) c = Mul (b, a) y = Div (c, s)", {"c": 4}, {"a": 4, "w@a": 4, "c": 4, "s@y": 4}),
     ("a = MatMul (x, w) y = LpNormalization (a)", {"a": -3}, {"a": -3, "w@a": -3}),
     ("a = MatMul (x, w) y = LayerNormalization (a, s)", {"a": 3}, {"a": 3, "w@a": 3, "epsilon@y": 6}),
     (
@@ -143,7 +145,7 @@ FREE: list[tuple[str, str]] = [
     ("s = Constant <value = float[2] {1.0, 1.0}> () u = Resize (h, , s)", "h w@h u"),
     ('e = Einsum <equation = "ij->ji"> (h)', "h w@h e"),
     ("p = Pow (h, r)", ""),  # a power of each column
-    ("g = Gemm (h, z, )", "h w@h g"),
+    ("g = Gemm (h, z, none)", "h w@h g"),
     ("n = LayerNormalization (h, r)", "h w@h n r@n epsilon@n"),
     ("n = LayerNormalization (h, z)", "h w@h epsilon@n"),
     ("n, , m = LayerNormalization (h, r)", "n r@n"),
@@ -162,6 +164,21 @@ FREE: list[tuple[str, str]] = [
      " (k, t) { t = Neg (s) }>", "h w@h"),
     ("c = Constant <value = bool {1}> () l = Loop (, c, h) <body = b (int64 n, bool k, float16[4, 4] s) =>"
      " (k, t) { t = Neg (s) }>", "h w@h l s t"),
+    # A constant that is handed in takes the exponent; one that a branch hands out has none.
+    ("c = Constant <value = bool {1}> () l = Loop (, c, w) <body = b (int64 n, bool k, float16[4, 4] s) =>"
+     " (k, t) { t = Neg (s) }>", "h w@h w@l l s t"),
+    ("c = Constant <value = bool {1}> () f = If (c) <then_branch = a () =>"
+     " (k) { k = Constant <value = float[2] {1.0, 1.0}> () }, else_branch = e () => (m) { m = Neg (h) }>", ""),
+    # Elements of sequences have none: nothing can be multiplied in between.
+    ("q = SequenceConstruct (x) p = SequenceMap (q) <body = b (float16[4, 4] v) => (t) { t = MatMul (v, w) }>"
+     " o = SequenceMap (p) <body = d (float16[4, 4] m) => (u) { u = MatMul (m, w) }>", "h w@h"),
+    ("i = Shape (x) , j = TopK (h, i)", "h w@h"),  # what is left out is not named
+    ("k = Conv (h, w, none)", "h w@h k w@k"),
+    ("k = Conv (h, w, r)", "h w@h k w@k r@k"),
+    ("k = Conv (h, w, x)", "h w@h w@k"),
+    ("g = Gemm <beta = 3.0> (h, w, r)", "h w@h g w@g r@g"),
+    ("g = Gemm <beta = 3.0> (h, w, x)", "h w@h g w@g beta@g"),
+    ("a = Constant <value = int64[1] {1}> () b = Constant <value = int64[1] {2}> () k = Max (a, b)", "h w@h"),
 ]  # fmt: skip
 
 
@@ -172,6 +189,8 @@ def _check_free(body: str, expected: str) -> None:
     )
     for name, array in (("w", W), ("r", np.ones(4))):
         model.graph.initializer.append(numpy_helper.from_array(array.astype(np.float16), name))
+    for node in model.graph.node:  # the parser drops the last operands that are left out
+        node.input[:] = ["" if name == "none" else name for name in node.input]
     made = onnx_ir.from_proto(model)
     system = _System(made, infer_element_types(made, PromotionRules()), frozenset())
     found, forms = system.exponents, {value.name or "": form for value, form in system.exponents.of.items()}
@@ -185,3 +204,19 @@ def _check_free(body: str, expected: str) -> None:
 
 def test_what_may_have_an_exponent_of_its_own() -> None:
     check_all(_check_free, FREE)
+
+
+def test_an_adapter_counts_where_it_is_put_and_once_for_all_that_read_the_value() -> None:
+    model = onnx_ir.from_onnx_text(
+        '<ir_version: 10, opset_import: ["": 21]> g (float16[4] x) => (float16[4] h, float16[4] y, float16[4] z)'
+        " { h = Relu (x) y = Neg (h) z = Abs (h) }"
+    )
+    relu, negative, absolute = model.graph
+    h, ends = relu.outputs[0], [(model.graph, index) for index in range(3)]
+    system = _System(model, infer_element_types(model, PromotionRules()), frozenset({h, (absolute, 0), ends[1]}))
+    found = system.exponents
+    behind, before, end = (found.adapted[place] for place in (h, (absolute, 0), ends[1]))
+    assert len({*behind, *before, *end}) == 3
+    assert (found.at(negative, 0), found.at(absolute, 0)) == (behind, {**behind, **before})
+    demanded = {edges: form for form, edges in found.equations}
+    assert [demanded[edge,] for edge in ends] == [{}, {**behind, **end}, {**behind, **before}]

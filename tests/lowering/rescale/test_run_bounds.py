@@ -113,6 +113,15 @@ def test_bounds_of_a_value() -> None:
     assert [row for row in of_sizes("c = Cast <to = 7> (x) y = Cast <to = 10> (c)", {"c": 5.0}) if row[0] == "c"] == []
 
 
+def test_a_value_beyond_float16_is_bounded_where_another_node_goes_wrong_by_it() -> None:
+    model = model_of("a = Abs (x) y = Neg (a)", {})
+    reference = Reference(model, Engine("reference"), 1)
+    reference.runs.append(("one", {}, {((), "a"): np.array([[1e6, 0], [0, 0]])}))
+    node = next(node for node in model.graph if node.outputs[0].name == "y")
+    for name, expected in (("a", [value("a", 5), value("a", high=29)]), ("y", [value("a", high=29)])):
+        assert bounds(model, reference, [Fault(node, "y", "y", name, "overflow", 1e6)]) == expected
+
+
 CONSTANTS: list[tuple[Any, list[tuple[float, float]]]] = [
     ([[100, 1], [1, 1]], [(-9, 16)]),
     ([[65504, 1], [1, -1]], [(0, 25)]),
@@ -167,6 +176,10 @@ def require_of_sum(body: str, result: float, expected: list[Row]) -> None:
 
 def test_bounds_of_a_sum_inside() -> None:
     check_all(require_of_sum, SUMS)
+    model = model_of("c = ReduceSum <keepdims = 1> (i) y = Cast <to = 10> (c)", {})
+    reference = Reference(model, Engine("reference"), 1)
+    reference.runs.append(("one", {}, {((), "i"): np.array([200, 0]), ((), "c"): np.array([200])}))
+    assert bounds(model, reference, []) == []  # integers have no exponent
 
 
 def require_of_runs(body: str, sizes: list[tuple[float, float]], greatest: float) -> None:

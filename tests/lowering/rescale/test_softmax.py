@@ -50,11 +50,64 @@ SOFTMAXES = [
     ("t = ReduceSum (e, a) u = ReduceSum (e, b) d = Div (e, t) f = Div (e, u) y = Add (d, f)", False),  # two axes
     ("t = ReduceSum <keepdims = 0> (e, a) y = Div (e, t)", False),  # of other axes
     ("t = ReduceMax (e) y = Div (e, t)", False),
+    ("t = ReduceSum (e, a) d = Div (e, t) y = Neg (d)", True),  # d is of degree 0 once t is known
+    ("m = Where (h, e, nil) t = ReduceSum (m, a) l = Log (t) y = Neg (l)", True),
+    ("m = Where (h, nil, e) t = ReduceSum (m, a) y = Div (m, t)", True),
+    ("m = Where (h, one, e) t = ReduceSum (m, a) y = Div (m, t)", False),
+    ("t = ReduceSum (e, a) s = Clip (t, eps) y = Div (e, s)", True),
+    ("t = ReduceSum (e, a) s = Clip (t, one) y = Div (e, s)", False),  # 1 is no epsilon
+    ("t = ReduceSum (e, a) s = Add (t, z) y = Div (e, s)", False),
+    ("m = Max (e, one) t = ReduceSum (m, a) y = Div (m, t)", False),  # no mask
+    ("m = Div (e, z) t = ReduceSum (m, a) y = Div (m, t)", False),
+    ("t = ReduceSum <keepdims = 0> (e, a) l = Log (t) d = Div (e, t) y = Add (d, l)", False),
+    (
+        "f = Add (e, one) d = Div (f, f) t = ReduceSum <keepdims = 0> (e, a) l = Log (t) u = Unsqueeze (l, a)"
+        " y = Add (d, u)",
+        False,
+    ),
+    (
+        "n = If (k) <then_branch = p () => (float16[4, 4] q) { d = Div (e, e) q = Neg (d) }, else_branch = r () =>"
+        " (float16[4, 4] s) { s = Neg (z) }> t = ReduceSum (e, a) f = Div (e, t) y = Add (f, n)",
+        False,  # read in a branch
+    ),
+    (
+        "m = Mul (e, z) d = Div (m, m) n = If (k) <then_branch = p () => (float16[4, 4] q) { w = Neg (d) q = Neg (x) },"
+        " else_branch = r () => (float16[4, 4] s) { s = Neg (z) }> o = Mul (m, n) t = ReduceSum (o, a) y = Div (o, t)",
+        False,  # the mask is computed behind the exponential
+    ),
+    (
+        "m0 = Mul (e, z) t = ReduceSum (e, a) d = Div (e, t) y = Add (d, z) "
+        + " ".join(f"m{i} = Mul (m{i - 1}, z)" for i in range(1, 100))
+        + " n = Neg (m99)",
+        False,  # farther than is followed
+    ),
 ]
 
 
-@pytest.mark.parametrize(("body", "is_one"), SOFTMAXES, ids=str)
+PARTS = [
+    # a softmax, the results of its masks, of the nodes whose constants are terms, and of its logarithms
+    ("t = ReduceSum (e, a) s = Mul (t, one) u = Div (e, s) y = Neg (u)", "", "", ""),
+    ("t = ReduceSum (e, a) s = Add (t, one) l = Log (s) y = Neg (l)", "", "s", "l"),
+    ("m = Mul (e, z) n = Mul (x, m) t = ReduceSum (n, a) s = Max (one, t) y = Div (n, s)", "m n", "s", ""),
+]
+
+
+@pytest.mark.parametrize(("body", "is_one"), SOFTMAXES, ids=[body[:60] for body, _ in SOFTMAXES])
 def test_what_stays_the_same_if_a_number_is_subtracted_below_the_exponential(body: str, is_one: bool) -> None:
+    assert (softmax_of(exponential_of(body)) is not None) == is_one
+
+
+@pytest.mark.parametrize(("body", "masks", "terms", "logarithms"), PARTS)
+def test_the_parts_of_a_softmax(body: str, masks: str, terms: str, logarithms: str) -> None:
+    softmax = softmax_of(exponential_of(body))
+    assert softmax is not None
+    parts = (softmax.masks, [node for node, _ in softmax.constants], softmax.logarithms)
+    assert [[node.outputs[0].name for node in nodes] for nodes in parts] == [
+        names.split() for names in (masks, terms, logarithms)
+    ]
+
+
+def exponential_of(body: str) -> onnx_ir.Node:
     model = onnx.parser.parse_model(
         '<ir_version: 8, opset_import: ["": 17]>'
         " g (float16[4, 4] x, float16[4, 4] z, bool[4, 4] h, bool k) => (float16[4, 4] y)"
@@ -68,8 +121,7 @@ def test_what_stays_the_same_if_a_number_is_subtracted_below_the_exponential(bod
         "nil": np.float16(0),
     }
     model.graph.initializer.extend(numpy_helper.from_array(np.asarray(v), n) for n, v in constants.items())
-    exponential = next(iter(onnx_ir.from_proto(model).graph))
-    assert (softmax_of(exponential) is not None) == is_one
+    return next(iter(onnx_ir.from_proto(model).graph))
 
 
 def test_an_exponential_with_two_faults_is_shifted_once() -> None:
