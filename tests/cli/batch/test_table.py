@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from typing import Any
 
-from castsmith.cli.batch.table import summary_line, table_of
+import pytest
+
+from castsmith.cli.batch.table import print_table, summary_line, table_of
 from castsmith.cli.outcome import Outcome, Task
 from tests.sampling import check_all
 
@@ -77,3 +81,15 @@ def require_summary(counts: dict[str, int], every: list[Outcome], text: str) -> 
 
 def test_the_line_below_the_table() -> None:
     check_all(require_summary, SUMMARIES)
+
+
+def test_the_colours_of_results_on_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    print_table("optimize", {**COUNTS, "unchanged": 1}, WRITTEN)
+    print_table("verify", COUNTS, [done("other", 1)])
+    coloured = set(re.findall(r"\x1b\[(3\d)m(\w+)", capsys.readouterr().out))
+    assert coloured == {("31", "failed"), ("31", "refused"), ("31", "different"), ("33", "inconclusive")}
