@@ -241,9 +241,7 @@ def ml_dtypes_engine() -> Engine:
     """Numpy with ml_dtypes: `astype`."""
 
     def convert(array: Array, _source: str, target: str) -> Array:
-        if "string" in (_source, target):
-            return array.astype(np.str_ if target == "string" else dtype_of(target))
-        return array.astype(dtype_of(target))
+        return array.astype(np.str_ if target == "string" else dtype_of(target))
 
     return _cast_only(convert)
 
