@@ -138,6 +138,7 @@ class _OpenVino:
         return tuple(shape)
 
     def Tensor(self, memory: Any, shape: Any = None, name: str = "string") -> Any:  # noqa: N802
+        assert name != "string" or memory.dtype.kind == "U"
         return SimpleNamespace(memory=memory, shape=shape, name=name)
 
     def read_model(self, model: bytes) -> bytes:
