@@ -279,6 +279,8 @@ def test_rules_of_blocks(
         assert alone in (None, rule)
         assert alone == expected or rule != expected
     assert broken_block_rule(node, target(quantization={})) is None
+    omitted = onnx_ir.node(op_type, [None, *values[1:]], attributes)
+    assert broken_block_rule(omitted, target(quantization={_RULES[0]: ""})) is None
     parameter = onnx_ir.RefAttr("block_size", "b", onnx_ir.AttributeType.INT)
     of_function = onnx_ir.Node("", op_type, values, [parameter], num_outputs=1)
     assert broken_block_rule(of_function, target(quantization=dict.fromkeys(_RULES, ""))) is None
