@@ -204,7 +204,9 @@ def test_hazards_and_tables() -> None:
     crash = {"transpose-cast-matmul-crashes": ""}
     assert [target(hazards=each).breaks_cast_after_transpose for each in ({}, crash)] == [False, True]
     assert target().operators_on_float8 == {}
-    assert target(lacks=frozenset(), kernels={_F8: {"Cast": 19}}).operators_on_float8 == {"Cast": 19}
+    of_float8 = target(lacks=frozenset(), kernels={_F8: {"Cast": 19}})
+    assert of_float8.operators_on_float8 == {"Cast": 19}
+    assert [of_float8.has_kernel("Cast", _F8, opset) for opset in (18, 19)] == [False, True]
     probed = frozenset(("Transpose", "Reshape", "Mul"))
     assert target(probed=probed, kernels={_U8: {"Reshape": 1}}).operators_without_uint8 == {"Transpose"}
     assert target(probed=probed, kernels={}).operators_without_uint8 == frozenset()
