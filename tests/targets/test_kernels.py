@@ -231,6 +231,11 @@ def test_an_unknown_target(name: str) -> None:
         load_target(name)
 
 
+def test_the_first_statements_by_their_place() -> None:
+    made = Target("t", "what it is", 20, 9)
+    assert (made.name, made.description, made.newest_opset, made.newest_ir_version) == ("t", "what it is", 20, 9)
+
+
 def test_the_input_that_rows_describe() -> None:
     """The first one with elements: of Where not the condition."""
     names = ("Add", "Where", "Gather", "OneHot", "Unknown")
