@@ -113,7 +113,7 @@ def onnxruntime_engine(level: str) -> Engine:
         session = onnxruntime.InferenceSession(job["model"], options, ["CPUExecutionProvider"])
         value = session.run_with_ort_values(None, {})[0]
         name, count = job["output"]["type"], int(np.prod(value.shape(), dtype=np.int64))
-        if name == "string" or name in _NUMPY or name not in (*_ML_DTYPES, *_PACKED):
+        if name not in _ML_DTYPES:
             return value.numpy()
         size = -(-count * _PACKED[name] // 8) if name in _PACKED else count * dtype_of(name).itemsize
         content = bytes((ctypes.c_char * size).from_address(value.data_ptr()))
@@ -241,9 +241,7 @@ def ml_dtypes_engine() -> Engine:
     """Numpy with ml_dtypes: `astype`."""
 
     def convert(array: Array, _source: str, target: str) -> Array:
-        if "string" in (_source, target):
-            return array.astype(np.str_ if target == "string" else dtype_of(target))
-        return array.astype(dtype_of(target))
+        return array.astype(np.str_ if target == "string" else dtype_of(target))
 
     return _cast_only(convert)
 

@@ -107,7 +107,7 @@ def read_trunc(node: onnx_ir.Node, imports: Mapping[str, int]) -> TruncNode:
         )
     if any(attribute.is_ref() for attribute in node.attributes.values()):
         raise ModelError(f"{site_of(node)}: an attribute of {node.op_type} is a parameter of the function around it.")
-    mode = node.attributes.get_string("rounding_mode", _TRUNC_ROUNDING) or _TRUNC_ROUNDING
+    mode = node.attributes.get_string("rounding_mode", "") or _TRUNC_ROUNDING
     return TruncNode(version, imported is None, mode, flag(node, "signed"), flag(node, "narrow"))
 
 

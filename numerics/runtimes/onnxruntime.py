@@ -36,7 +36,7 @@ def cast_as_onnxruntime(elements: Array, source: DataType, target: DataType, sat
     if target is DataType.STRING:
         return _to_text(elements, source)
     if row.kind is Kind.INTEGER and row.bits < 8 and element_type(source).kind is Kind.FLOATING:
-        return _to_sub_byte(elements, source, row)
+        return _to_sub_byte(elements, row)
     if target is DataType.BOOL and element_type(source).bits == 8 and element_type(source).kind is Kind.FLOATING:
         return elements.view(np.uint8) != 0
     if target in _BY_WAY_OF_FLOAT:
@@ -58,10 +58,10 @@ def _narrow(values: Array, target: DataType, saturate: bool, round_mode: str) ->
     return result
 
 
-def _to_sub_byte(elements: Array, source: DataType, row: ElementType) -> Array:
-    wide = cast(elements, DataType.DOUBLE) if source is DataType.DOUBLE else cast(elements, DataType.FLOAT)
+def _to_sub_byte(elements: Array, row: ElementType) -> Array:
+    wide = cast(elements, DataType.DOUBLE)
     whole = np.trunc(wide)
-    whole += np.where(np.abs(wide - whole) >= 0.5, np.copysign(1, wide), 0).astype(wide.dtype)
+    whole += np.where(np.abs(wide - whole) >= 0.5, np.copysign(1, wide), 0)
     fits = (whole >= _LEAST_INT32) & (whole < -_LEAST_INT32)
     integers = np.where(fits, whole, _LEAST_INT32).astype(np.int64)
     return (integers & code_mask(row)).astype(np.uint8).view(row.dtype.numpy())

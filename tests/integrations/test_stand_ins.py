@@ -209,6 +209,8 @@ def olive(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def test_the_parameters_of_olives_passes(olive: Any, tmp_path: Path) -> None:
     targets = target_names()
+    providers = " ".join(sorted(name.removesuffix("ExecutionProvider") for name in olive._TARGETS))
+    assert providers == "CPU CUDA Dml Js MIGraphX NvTensorRTRTX OpenVINO QNN VitisAI WebGpu"
     for provider, target in olive._TARGETS.items():
         config = olive.CastsmithOptimize._default_config(Record(execution_provider=provider))
         assert config["target"].default_value == target

@@ -137,6 +137,7 @@ BAD_TYPES: list[Callable[[], Any]] = [
     lambda: castsmith.promote_types("i64", "f32", lhs_rank=WRONG),
     lambda: castsmith.promote_types("i64", "f32", promote_unsafe=WRONG),
     lambda: castsmith.PromotionRules.preset(WRONG),
+    lambda: castsmith.PromotionRules(library=WRONG),
     lambda: castsmith.load_target(WRONG),
 ]
 

@@ -85,5 +85,7 @@ def test_promotions_of_an_installed_package(tmp_path: Path, monkeypatch: pytest.
     assert common_type([(i8, 1), (f16, 1)], found) is f16
     with pytest.raises(ExtensionError, match="it is neither PromotionRules nor the path of a file"):
         PromotionRules.preset("number")
+    with pytest.raises(ExtensionError, match="it defines no rows"):
+        common_type([(i8, 1), (f16, 1)], PromotionRules(library="ours"))
     with pytest.raises(PromotionError, match="unknown promotion preset 'tensorflw'; did you mean"):
         PromotionRules.preset("tensorflw")

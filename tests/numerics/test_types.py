@@ -114,6 +114,7 @@ def test_bits_and_bytes_of_elements() -> None:
         assert element_bytes(row.dtype) == (32 if row.kind is Kind.STRING else row.dtype.itemsize), row.name
         if row.kind not in (Kind.STRING, Kind.BOOLEAN):
             assert row.bits == row.dtype.itemsize * 8, row.name
+        assert row.stored_bits == (0 if row.kind is Kind.STRING else row.dtype.itemsize * 8), row.name
         assert row.exponent_bits == (row.bits - row.signed - row.mantissa_bits if row.kind is Kind.FLOATING else 0)
     assert ELEMENT_TYPES[DataType.BOOL].max == 1
     assert ELEMENT_TYPES[DataType.BOOL].min == 0

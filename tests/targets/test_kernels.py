@@ -97,7 +97,9 @@ def test_an_index_goes_by_the_schema_whatever_its_row() -> None:
     assert takes_type(node_of("Gather", _F, DataType.INT64), 1, DataType.INT64, {"": 13}, found)
     assert not takes_type(node_of("Gather", _F, DataType.INT64), 0, DataType.INT64, {"": 13}, found)
     scaler = node_of("Scaler", _F, domain="ai.onnx.ml")
-    assert not takes_type(scaler, 0, _F, {"": 13, "ai.onnx.ml": 1}, target(probed=frozenset[str]()))
+    assert not takes_type(scaler, 0, _F, {"": 13, "ai.onnx.ml": 1}, target(kernels={}, probed=frozenset[str]()))
+    assert takes_type(node_of("Gather", _F, DataType.INT64), 1, DataType.INT64, {"": 13}, None)
+    assert takes_type(node_of("OneHot", DataType.INT64), 0, DataType.INT64, {"": 13}, target())  # too few operands
 
 
 def test_an_identity_of_a_type() -> None:
@@ -107,6 +109,7 @@ def test_an_identity_of_a_type() -> None:
     assert not takes_identity(_F8, {"": 18}, target())  # not by the schema
     assert not takes_identity(DataType.INT32, {"": 19}, target(kernels={DataType.INT32: {"Add": 1}}))
     assert not takes_identity(_F, {}, target())
+    assert takes_identity(_F, {"": 19}, None)
 
 
 def node_of(op_type: str, *types: DataType | None, domain: str = "") -> onnx_ir.Node:
@@ -140,6 +143,7 @@ def test_types_of_operands(op_type: str, index: int, dtype: DataType, opset: int
         ("Attention", (_F, _H, _F, DataType.BOOL), {0: _F, 1: _H, 2: _F}),
         ("Attention", (_F, _F, _F, _H), {0: _F, 1: _F, 2: _F, 3: _H}),
         ("Attention", (_F, _F, _F, None, None, None, DataType.INT64), {}),  # nonpad_kv_seqlen
+        ("Attention", (_F,) * 9, {}),  # more operands than it has
         ("Mul", (_F, _H), {}),
     ],
 )
@@ -151,6 +155,8 @@ def test_operands_that_must_have_one_type(op_type: str, types: tuple[Any, ...], 
     assert operands_of_several_types(node_of(op_type, *types), type_of, {"": 24}, found) == expected
     assert operands_of_several_types(node_of(op_type, *types, domain="f"), type_of, {"": 23, "f": 1}, found) == {}
     assert operands_of_several_types(node_of(op_type, *types), type_of, {"": 23}, target(one_type={})) == {}
+    contrib = node_of(op_type, *types, domain="com.microsoft")
+    assert operands_of_several_types(contrib, type_of, {"": 24, "com.microsoft": 1}, found) == {}
 
 
 def test_operators_that_a_newer_opset_drops() -> None:
@@ -198,7 +204,9 @@ def test_hazards_and_tables() -> None:
     crash = {"transpose-cast-matmul-crashes": ""}
     assert [target(hazards=each).breaks_cast_after_transpose for each in ({}, crash)] == [False, True]
     assert target().operators_on_float8 == {}
-    assert target(lacks=frozenset(), kernels={_F8: {"Cast": 19}}).operators_on_float8 == {"Cast": 19}
+    of_float8 = target(lacks=frozenset(), kernels={_F8: {"Cast": 19}})
+    assert of_float8.operators_on_float8 == {"Cast": 19}
+    assert [of_float8.has_kernel("Cast", _F8, opset) for opset in (18, 19)] == [False, True]
     probed = frozenset(("Transpose", "Reshape", "Mul"))
     assert target(probed=probed, kernels={_U8: {"Reshape": 1}}).operators_without_uint8 == {"Transpose"}
     assert target(probed=probed, kernels={}).operators_without_uint8 == frozenset()
@@ -221,6 +229,11 @@ def test_a_target_of_a_package_is_itself_or_a_path(tmp_path: Path) -> None:
 def test_an_unknown_target(name: str) -> None:
     with pytest.raises(TargetError, match=rf"^unknown target '{name}'; "):
         load_target(name)
+
+
+def test_the_first_statements_by_their_place() -> None:
+    made = Target("t", "what it is", 20, 9)
+    assert (made.name, made.description, made.newest_opset, made.newest_ir_version) == ("t", "what it is", 20, 9)
 
 
 def test_the_input_that_rows_describe() -> None:
@@ -273,6 +286,11 @@ def test_rules_of_blocks(
         assert alone in (None, rule)
         assert alone == expected or rule != expected
     assert broken_block_rule(node, target(quantization={})) is None
+    omitted = onnx_ir.node(op_type, [None, *values[1:]], attributes)
+    assert broken_block_rule(omitted, target(quantization={_RULES[0]: ""})) is None
+    parameter = onnx_ir.RefAttr("block_size", "b", onnx_ir.AttributeType.INT)
+    of_function = onnx_ir.Node("", op_type, values, [parameter], num_outputs=1)
+    assert broken_block_rule(of_function, target(quantization=dict.fromkeys(_RULES, ""))) is None
     empty = onnx_ir.node(op_type, [*values[:2], None], attributes)
     no_point = op_type == _Q and "block_size" in attributes
     assert broken_block_rule(empty, target(quantization={_RULES[1]: ""})) == (_RULES[1] if no_point else None)

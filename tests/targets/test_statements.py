@@ -96,6 +96,8 @@ REFUSED: list[tuple[Callable[[str, Any], object], object, str]] = [
     (read_opsets, {"Add": 0}, "the first opset of Add in key must be an integer of at least 1, not 0"),
     (read_opsets, ["Add"], "key must state the first opset of each operator, as {'Add': 7}, not ['Add']"),
     (read_rows, ["Add"], "key must be a list of objects, not ['Add']"),
+    (read_rows, [{"types": [], "operators": {}}, 3],
+     "key must be a list of objects, not [{'types': [], 'operators': {}}, 3]"),
     (read_pairs, "f32", "key must be a list of objects, not 'f32'"),
     (entries_by(read_wrong_cast), CAST, f"key must be a list of objects, not {CAST!r}"),
     (read_wrong_cast, {**CAST, "how": ""}, "unknown key 'how' of 'key'; expected from, to, wrong, evidence, saturate, "

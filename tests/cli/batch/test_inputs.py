@@ -45,6 +45,8 @@ ROWS: list[tuple[list[str], str | None, Named]] = [
     (["*/z.onnx"], None, [("in/z.onnx", "in/z.onnx")]),
     (["in/d*"], None, [("in/deep/x.onnx", "deep/x.onnx")]),
     (["in/de**/*.onnx"], None, [("in/deep/x.onnx", "deep/x.onnx")]),
+    (["**/x.onnx"], None, [("in/deep/x.onnx", "in/deep/x.onnx")]),
+    (["in/deep/**"], None, [("in/deep/x.onnx", "x.onnx")]),  # once, though its folder matches too
     (["odd[1].onnx"], None, [("odd[1].onnx", "odd[1].onnx")]),  # a file of this name is no pattern
     (["-"], None, [("-", "-")]),
 ]
@@ -94,5 +96,6 @@ def require_many(words: list[str], output: str | None, many: bool) -> None:
 def test_what_means_many_models() -> None:
     check_all(require_many, MANY)
     Path("-").mkdir()
+    assert not means_many(["-"])
     assert [is_folder(name) for name in ("./-", "new/", "in")] == [True] * 3
     assert [is_folder(name) for name in ("-", "new", "b.onnx")] == [False] * 3

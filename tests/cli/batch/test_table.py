@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from typing import Any
 
-from castsmith.cli.batch.table import summary_line, table_of
+import pytest
+
+from castsmith.cli.batch.table import print_table, summary_line, table_of
 from castsmith.cli.outcome import Outcome, Task
 from tests.sampling import check_all
 
@@ -48,6 +52,11 @@ def test_the_rows_of_models_that_are_written() -> None:
         ("kept", "unchanged", "", "", "", ""),
     ]
     assert [outcome.task.source for _, outcome in rows] == [row[0] for row, _ in rows]
+    _, rows = table_of("optimize", [done("untold", 0), done("unsure", 3, report(None, 5, None, (2, 2)))])
+    assert [row for row, _ in rows] == [
+        ("unsure", "inconclusive", "7", "4", "2", "5 B"),
+        ("untold", "written", "", "", "", ""),
+    ]
 
 
 def test_the_rows_of_models_that_are_compared() -> None:
@@ -59,6 +68,8 @@ def test_the_rows_of_models_that_are_compared() -> None:
         ("same", "equal", "4 of 6 elements"),
     ]  # fmt: skip
     assert summary_line("verify", {"models": 4}, every) == "4 models: 1 equal, 1 different, 1 inconclusive, 1 failed"
+    unwritten = [done("a", 0, report(None, 1, None)), done("b", 1, report(None, 1, None))]
+    assert [row[:2] for row, _ in table_of("verify", unwritten)[1]] == [("b", "different"), ("a", "equal")]
     assert summary_line("verify", {"models": 1}, every[:1]) == "1 model: 1 equal"
 
 
@@ -77,3 +88,25 @@ def require_summary(counts: dict[str, int], every: list[Outcome], text: str) -> 
 
 def test_the_line_below_the_table() -> None:
     check_all(require_summary, SUMMARIES)
+
+
+def test_the_table_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table("verify", {"models": 2}, [done("same", 0, report("", 1, 1)), done("bad", 2)])
+    assert [line.split() for line in capsys.readouterr().out.splitlines()] == [
+        ["model", "result", "compared"],
+        ["bad", "failed"],
+        ["same", "equal", "4", "of", "6", "elements"],
+        ["2", "models:", "1", "equal,", "1", "failed"],
+    ]
+
+
+def test_the_colours_of_results_on_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    print_table("optimize", {**COUNTS, "unchanged": 1}, WRITTEN)
+    print_table("verify", COUNTS, [done("other", 1)])
+    coloured = set(re.findall(r"\x1b\[(3\d)m(\w+)", capsys.readouterr().out))
+    assert coloured == {("31", "failed"), ("31", "refused"), ("31", "different"), ("33", "inconclusive")}

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from castsmith import __version__
 from castsmith.cli.catalogue import all_codes
 from castsmith.cli.gate.judging import Checked
 from castsmith.cli.gate.sarif import sarif_text
@@ -43,8 +44,14 @@ def test_sarif_is_what_code_hosts_show(castsmith: Command, folder: Path, monkeyp
     monkeypatch.chdir(folder / "models")
     write_model(folder / "models" / "split.onnx", SPLIT)
     ended = castsmith("check", ".", "none.onnx", "--format", "sarif", "--target", "onnxruntime-cpu")
-    (run,) = json.loads(ended.out)["runs"]
+    log = json.loads(ended.out)
+    (run,) = log.pop("runs")
+    assert log == {"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0"}
+    about_tool = {key: value for key, value in run["tool"]["driver"].items() if key != "rules"}
+    assert about_tool == {"name": "castsmith", "version": __version__, "semanticVersion": __version__}
     assert run["automationDetails"] == {"id": "castsmith/onnxruntime-cpu/"}
+    assert run["columnKind"] == "unicodeCodePoints"
+    assert run["originalUriBaseIds"] == {"%SRCROOT%": {"description": {"text": "The root of the repository."}}}
     (invocation,) = run["invocations"]
     assert (invocation["executionSuccessful"], len(invocation["toolExecutionNotifications"])) == (False, 1)
     rules, results = run["tool"]["driver"]["rules"], run["results"]

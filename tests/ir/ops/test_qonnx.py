@@ -121,7 +121,7 @@ def test_what_the_executor_of_qonnx_runs() -> None:
 
     for op_type, required in FLAGS.items():
         whole = set_to(1, *required)
-        assert runs(node_of(op_type, **whole))
+        assert runs(node_of(op_type, 4, **whole))
         assert not runs(node_of(op_type, **whole), inside=True)
         for name in required:
             assert not runs(node_of(op_type, **set_to(1, *(key for key in required if key != name)))), (op_type, name)

@@ -12,7 +12,7 @@ from onnx_ir import DataType
 
 from castsmith.numerics.errors import PromotionError
 from castsmith.numerics.promotion.common import common_type, promote_types
-from castsmith.numerics.promotion.rules import PRESETS, PromotionRules
+from castsmith.numerics.promotion.rules import PRESETS, PromotionRules, as_rules
 from castsmith.numerics.promotion.scalars import common_type_of_constants
 from castsmith.numerics.types import ELEMENT_TYPES, Kind, element_type, parse_type, type_name
 from tests.sampling import check_all
@@ -106,6 +106,8 @@ def test_openvino_is_the_document() -> None:
     ):
         PromotionRules.preset("theano")
     assert all(PromotionRules.preset(name) is rules for name, rules in PRESETS.items())
+    assert as_rules(None) == PromotionRules()
+    assert as_rules("jax") is as_rules(PRESETS["jax"]) is PRESETS["jax"]
 
 
 @pytest.mark.parametrize(
@@ -132,6 +134,8 @@ def test_an_unknown_rank_matters_only_where_it_decides() -> None:
     assert common_type([("f16", 1), ("f32", None), ("f32", 2)], torch) is DataType.FLOAT
     assert common_type([("f16", 1), ("f32", None), ("f32", 0)], PromotionRules.preset("jax")) is DataType.FLOAT
     assert promote_types("f16", "f32", lhs_rank=None) is DataType.FLOAT
+    rules = PromotionRules(promote_unsafe=True, pytorch_scalar_promotion=True)
+    assert common_type([("f32", None), ("i64", 1)], rules) is DataType.FLOAT  # the only one of its kind
 
 
 @pytest.mark.parametrize(

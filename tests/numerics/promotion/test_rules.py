@@ -99,6 +99,9 @@ def test_a_file_that_is_not_there_or_no_json(tmp_path: Path) -> None:
     (tmp_path / "bad.json").write_text("{")
     with pytest.raises(PromotionError, match="is not JSON"):
         PromotionRules.preset(str(tmp_path / "bad.json"))
+    (tmp_path / "list.json").write_text("[]")
+    with pytest.raises(PromotionError, match=r"list\.json does not describe a promotion: it is not an object\.$"):
+        PromotionRules.preset(str(tmp_path / "list.json"))
     (tmp_path / "binary.json").write_bytes(b"\xff\xfe\xfa")
     with pytest.raises(PromotionError, match="UTF-8"):
         PromotionRules.preset(str(tmp_path / "binary.json"))

@@ -120,6 +120,15 @@ REFUSED: list[tuple[Any, tuple[Any, ...], dict[str, Any], str]] = [
     (dequantize_linear, (operand("float"), operand("float")), {}, f"{DQ} does not support float as x."),
     (quantize_linear, (operand("float"), operand("float")), {"output_dtype": "int32"},
      f"{Q} does not support int32 as y."),
+    *((function, (operand(of), operand("float")), {"opset": 9},
+       f"unsupported opset 9 for {name}; supported are 10 to 28.")
+      for function, of, name in ((quantize_linear, "float", Q), (dequantize_linear, "int8", DQ))),
+    *((function, (operand(of), operand("float")), {"opset": 12, "axis": 0},
+       f"{name} has no axis at opset 12; it needs opset 13 or newer.")
+      for function, of, name in ((quantize_linear, "float", Q), (dequantize_linear, "int8", DQ))),
+    *((function, (operand(of, 2, 3), operand("float", 2)), {},
+       "a scale of shape (2,) fits neither a tensor of shape (2, 3) along axis 1 nor its blocks of size 0.")
+      for function, of in ((quantize_linear, "float"), (dequantize_linear, "int8"))),
 ]  # fmt: skip
 
 
@@ -135,6 +144,8 @@ def test_operands_that_do_not_fit(
 def test_operands_that_fit() -> None:
     for opset in (23, 28):
         assert quantize_linear(operand("float16"), operand("float"), opset=opset) == 1
+    for opset in (19, 22):
+        assert quantize_linear(operand("float16"), operand("float16"), opset=opset) == 1
     assert quantize_linear(operand("int32"), operand("float"), opset=18) == 1
     assert quantize_linear(operand("float"), operand("float"), operand("int8"), output_dtype="int8").dtype == np.int8
     stated = quantize_operands(operand("float"), operand("float"), None, Settings(precision="float16"))

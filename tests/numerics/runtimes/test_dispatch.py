@@ -179,3 +179,44 @@ def test_what_is_unknown_is_refused_by_name() -> None:
         cast_as(1.0, "float", "tvm")
     with pytest.raises(CastError, match="no Cast for float4e2m1"):
         cast_as(1.0, "float4e2m1", "onnxruntime")
+
+
+DEPARTURES: list[tuple[str, str, dict[str, Any], list[float], list[int]]] = [
+    (
+        "float",
+        "float8e4m3fn",
+        {"saturate": False},
+        [464, 479, 480, 495, -485, 496],
+        [0x7E, 0x7F, 0x7E, 0x7E, 0xFE, 0x7F],
+    ),
+    ("float", "float8e4m3fn", {}, [479, 480, 495, 496], [0x7E] * 4),
+    ("float", "float8e5m2", {"saturate": False}, [61439, 61440, -65535, 65536], [0x7B, 0x7F, 0xFF, 0x7C]),
+    ("float", "float8e5m2", {}, [61439, 61440, 65535, 65536], [0x7B] * 4),
+    ("float", "float8e5m2", {"saturate": False}, [485], [0x60]),
+    ("float", "float8e5m2fnuz", {"saturate": False}, [62000], [0x80]),
+    ("float", "float8e8m0", {}, [-2, 2, 0.5, 3, -0.0], [0, 128, 126, 129, 0]),
+    ("float", "float8e8m0", {"round_mode": "down"}, [3], [128]),
+    ("float", "float8e8m0", {"saturate": False}, [-2], [255]),
+    ("float", "int8", {}, [2.5, -2.5], [2, 254]),
+    ("int64", "int4", {}, [3000000001], [1]),
+    ("float8e4m3fn", "int16", {}, [2, -3], [2, 65533]),
+    ("double", "int64", {}, [2**53 - 1], [2**53 - 1]),
+    ("double", "float16", {}, [1 + 2**-11 + 2**-40], [0x3C00]),  # two roundings
+    ("double", "bfloat16", {}, [1 + 2**-8 + 2**-40], [0x3F80]),
+    ("double", "float8e5m2", {}, [1 + 2**-3 + 2**-40], [0x3C]),
+    ("float", "int4", {}, [2.5, -2.5, 0.4999, 17, -9, 3e9, -3e9], [3, 13, 0, 1, 7, 0, 0]),
+    ("double", "int4", {}, [0.49999999999, 2147483647, 2147483648, -2147483648, 2147483647.5], [0, 15, 0, 0, 0]),
+    ("float", "uint2", {}, [1.5, -1, 7], [2, 3, 3]),
+    ("float8e4m3fn", "bool", {}, [0.0, -0.0, 1], [0, 1, 1]),
+    ("float16", "bool", {}, [0.0, -0.0, 1], [0, 0, 1]),
+]
+
+
+@pytest.mark.parametrize(("source", "target", "settings", "numbers", "codes"), DEPARTURES)
+def test_where_onnxruntime_departs(
+    source: str, target: str, settings: dict[str, Any], numbers: list[float], codes: list[int]
+) -> None:
+    """Measured with ONNX Runtime 1.32."""
+    array = np.array(numbers).astype(parse_type(source).numpy())
+    got = cast_as(array, target, "onnxruntime", **settings)
+    assert got.view(oracle.unsigned(target)).tolist() == codes
