@@ -34,6 +34,9 @@ def test_a_type_holds_another_as_castsmith_says() -> None:
         exact = a == b or castsmith.is_exact(onnx_ir.DataType(a), onnx_ir.DataType(b))
         held = checker.embeds(a, b)
         assert held == exact or (exact and b in CODED), (a, b)
+    text = TensorProto.STRING
+    assert checker.embeds(text, text)
+    assert not any(checker.embeds(*pair) for dtype in NUMBERS for pair in ((text, dtype), (dtype, text)))
 
 
 def test_the_common_type_is_that_to_which_castsmith_promotes() -> None:
@@ -430,6 +433,33 @@ _REFUSED = [
 ]
 
 
+def test_the_hash_of_a_certificate_is_of_all_that_it_says_and_only_of_that() -> None:
+    certificate = certificate_between(_model(), _model(_SMALL.replace("Neg", "Abs")))
+    content = {key: certificate[key] for key in sorted(certificate, reverse=True) if key != "sha256"}
+    assert checker.sealed(content) == checker.sealed({**certificate, "sha256": "0"}) == certificate["sha256"]
+    others: list[dict[str, Any]] = [{**content, key: "other"} for key in content]
+    others += [{name: value for name, value in content.items() if name != key} for key in content]
+    assert len({checker.sealed(other) for other in (content, *others)}) == 1 + len(others)
+
+
+def test_an_edit_says_what_was_dropped_and_what_is_other() -> None:
+    before, after = {"a": "1", "b": "2", "c": "3"}, {"a": "1", "b": "4", "d": "5"}
+    assert checker.edit_between(before, after) == {"drop": ["c"], "put": {"b": "4", "d": "5"}}
+
+
+def test_sparse_constants_of_bodies_are_refused() -> None:
+    """The checker knows nothing of them, and they may hide a value of around the body."""
+    model = _model(_IF.replace("THEN", "float[2] b").replace("BODY", "b = Abs (x)"))
+    nested = model.graph.node[0].attribute[0].g.node.add(op_type="If", output=["u"])
+    nested.attribute.add(name="then_branch", type=onnx.AttributeProto.GRAPH).g.name = "n"
+    for body in (nested.attribute[0].g, model.graph.node[0].attribute[1].g):
+        body.sparse_initializer.add().values.name = "x"
+        with pytest.raises(checker.RefusedError, match=r"^sparse initializers are not supported$"):
+            checker.state_of(model, {})
+        body.ClearField("sparse_initializer")
+    assert checker.state_of(model, {})
+
+
 def test_what_a_certificate_is_refused_for() -> None:
     def refuse(match: str, change: Callable[[onnx.ModelProto, dict[str, Any]], None], text: str) -> None:
         before, after = _model(text), _model(text)
@@ -563,14 +593,17 @@ def test_notes_for_readers_and_empty_names_are_no_part_of_a_model() -> None:
         return [*model.graph.node, attribute, attribute.g, attribute.g.node[0], function, function.node[0]]
 
     plain = checker.state_of(_model(_NOTED), {})
-    for place in range(len(places(_model(_NOTED)))):
-        for note in ("doc_string", "metadata_props", "value_info", "name", "domain", "overload"):
+    notes = ("doc_string", "metadata_props", "value_info", "name", "domain", "overload")
+    for place, note in itertools.product(range(len(places(_model(_NOTED)))), notes):
+        for has_field in (True, False):  # the parser writes some empty names
             model = _model(_NOTED)
             proto = places(model)[place]
             if note in ("metadata_props", "value_info") and hasattr(proto, note):
                 getattr(proto, note).add()
             elif note == "doc_string" or not getattr(proto, note, "named"):
                 setattr(proto, note, "text" if note == "doc_string" else "")
+                if not has_field:
+                    proto.ClearField(note)
             assert checker.state_of(model, {}) == plain, (proto, note)
     renamed = _model(_NOTED)
     places(renamed)[4].op_type = "Ceil"
