@@ -155,6 +155,10 @@ _CHANGED: list[tuple[str, str, str, str]] = [  # a model, a text in it, what rep
     ("g (int8[2] x) => (int4[2] y) { a = Cast <to = 1> (x) y = Cast <to = 22> (a) }", "a = Cast <to = 1> (x) y = Cast <to = 22> (a)", "a = Abs (x) y = Cast <to = 22> (a)", "partly"),
     ("g (int8[2] x) => (int4[2] y) { y = Cast <to = 22> (x) }", "y = Cast <to = 22> (x)", "a = Cast <to = 1> (x) y = Cast <to = 22> (a)", "partly"),
     ("g (uint16[2] x) => (uint4[2] y) { y = Cast <to = 21> (x) }", "uint4[2] y) { y = Cast <to = 21>", "uint8[2] y) { y = Cast <to = 2>", "partly"),
+    ("g (int4[2] x) => (int4[2] y, int4[2] z) { y = Identity (x) z = Identity (x) }", ", int4[2] z)", ")", "partly"),
+    ("g (float4e2m1[2] x) => (float4e2m1[2] y, float4e2m1[2] z) { y = Identity (x) z = Identity (x) }", ", float4e2m1[2] z)", ")", "partly"),
+    ("g (float16[2] x) => (int8[2] y) <float16 l = {55296}, float16 h = {22512}> { y = Cast <to = 3> (x) }", "y = Cast <to = 3> (x)", "c = Clip (x, l, h) y = Cast <to = 3> (c)", "partly"),
+    ("g (float16[2] x) => (int4[2] y) <float16 l = {51200}, float16 h = {18176}> { y = Cast <to = 22> (x) }", "y = Cast <to = 22> (x)", "m = Max (x, l) c = Min (m, h) y = Cast <to = 22> (c)", "certified"),
     # outputs of which no type is known
     ("g (float[2] x) => (y) { y = Neg (x) }", "(y)", "(float[2] y)", "certified"),
     ("g (float[2] x) => (float[2] y) { y = Neg (x) }", "(float[2] y)", "(y)", "partly"),
