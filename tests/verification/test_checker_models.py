@@ -171,6 +171,12 @@ _CHANGED: list[tuple[str, str, str, str]] = [  # a model, a text in it, what rep
     ('g () => (string[1] y) <string[1] k = {"a"}> { y = Identity (k) }', '"a"', '"b"', "partly"),
     ("g (float[2] x, float[2] w) => (float[2] y) { a = Exp (x) y = Abs (x) }", "y =", "b = Exp (w) y =", "partly"),
     (_LOOP.replace("y = Loop", "z = Loop").replace("}> }", "}> y = Neg (z) }"), "y = Neg (z)", "c = Cast <to = 10> (z) y = Neg (c)", "certified"),
+    *((_LOOP.replace("(float16[2] y)", "(float16[2] y, float16[M, 2] s)").replace("y = Loop", "y, s = Loop").replace("float16[2] w)", "float16[2] w, float16[2] o)").replace("w = Add", "o = Neg (v) w = Add"), *change) for change in (("o = Neg", "o = Abs", "partly"), ("o = Neg (v)", "u = Neg (v) o = Identity (u)", "certified"))),
+    (_LOOP.replace("y = Loop (n, t, x)", "u, y = Loop (n, t, , x)").replace("bool k,", "bool k, float16[2] p,").replace("bool k2,", "bool k2, float16[2] q,").replace("w = Add", "q = Identity (p) w = Add"), "w = Add (v, v)", _WIDE, "certified"),
+    ("g (int64 n) => (int64[A] y, int64[B] z) { y, z = Loop (n) <body = b (int64 i, bool k) => (bool k2, int64 o, int64 p) { k2 = Identity (k) o = Neg (i) p = Abs (i) }> }", "p = Abs", "p = Neg", "partly"),
+    # sizes that no runtime takes
+    ("g (float[2, 2] x, int64[1, 1] i) => (float[A, B] y) { y = GatherND <batch_dims = -1> (x, i) }", "-1", "-2", "partly"),
+    ("g (float[4] x) => (float[A] y, float[B] z) { y, z = Split <num_outputs = 3> (x) }", "= 3", "= 9", "partly"),
     # versions of the file
     *(("g (float[2] x) => (float[2] y) { y = Neg (x) }", "ir_version: 10", f"ir_version: {version}", said) for version, said in ((9, "partly"), (11, "certified"), (12, "certified"))),
     # what a scope, a call and a body hold

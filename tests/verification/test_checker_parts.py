@@ -791,12 +791,13 @@ def test_a_table_refines_another_of_the_same_value() -> None:
     elements = [np.array(row, np.int8).astype(NUMPY[TensorProto.INT4]) for row in ([1, 2], [1, 3], [0, 2])]
     whole, other, wrong = (terms.tabled(x, TensorProto.INT4, array, here) for array in elements)
     part = terms.tabled(x, TensorProto.INT4, elements[0], there)
+    negated = terms.term("Neg", [x], {}, (TensorProto.INT4, (2,)))
     rows: list[tuple[Any, Any, bool]] = [
         *((whole, whole, True), (part, whole, True), (part, other, True), (part, part, True)),
         *((whole, other, False), (part, wrong, False), (whole, part, False), (part, None, False), (part, x, False)),
         (part, terms.tabled(z, TensorProto.INT4, elements[0], here), False),
         (part, terms.tabled(x, TensorProto.UINT4, np.array([1, 2], NUMPY[TensorProto.UINT4]), here), False),
-        (x, whole, False),
+        *((x, whole, False), (negated, whole, False), (part, negated, False)),
     ]
     for old, new, expected in rows:
         assert reader._refines(old, new) is expected  # pyright: ignore[reportPrivateUsage]
