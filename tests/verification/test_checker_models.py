@@ -105,6 +105,7 @@ _CHANGED: list[tuple[str, str, str, str]] = [  # a model, a text in it, what rep
     ("g (float[2] x) => (float[2] y) { a = l.Op (x) b = PRelu (x, a) y = Neg (b) }", "y = Neg (b)", "c = Cast <to = 1> (b) y = Neg (c)", "certified"),
     ("g (float[2] x) => (bool[2] y) { a = l.Op (x) b = Equal (a, a) y = Not (b) }", "y = Not (b)", "c = Cast <to = 9> (b) y = Not (c)", "certified"),
     ("g (float[N] x) => (int64[1] y) { y = Constant <value_ints = [2]> () }", "{ y = Constant <value_ints = [2]> () }", "<float[2] a> { a = l.Op (x) y = Shape (a) }", "partly"),
+    ("g (float[N] x, float[2] z) => (int64[1] y, float[2] w) <float[2] a> { a = Neg (z) w = Abs (a) y = Constant <value_ints = [2]> () }", "a = Neg (z) w = Abs (a) y = Constant <value_ints = [2]> ()", "b = Neg (z) w = Abs (b) a = l.Op (x) y = Shape (a)", "partly"),
     # operators that are named as those of onnx
     *(("g (float[2] x) => (float[2] y) { " + node.format("l.") + " }", "l.", "", "partly") for node in ("y = {}Identity (x)", "y = {}Sum (x)", "y = {}Cast <to = 1> (x)", "y = {}Dropout (x)", "y = {}Neg (x)", "y = {}Max (x, x)")),
     ("g () => (float y) { y = l.Constant <value_float = 1.0> () }", "l.", "", "partly"),
