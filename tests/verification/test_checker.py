@@ -386,7 +386,7 @@ _FACTS = HEAD + "g (float[N, 2] x) => (float[N, 2] y) { a = Neg (x) y = Abs (a) 
     [
         *((1, ["N", 2], "certified"), (1, ["other", 2], "certified"), (1, ["N", 3], "partly"), (1, [7, 2], "partly")),
         *((10, ["N", 2], "partly"), (1, ["N", "N"], "partly"), (1, ["N"], "partly"), (1, None, "certified")),
-        (1, [None, 2], "certified"),
+        *((1, dims, "certified") for dims in ([None, 2], [None, None])),
     ],
 )
 def test_what_an_output_model_states_of_its_values_is_so(dtype: int, shape: list[int | str], expected: str) -> None:

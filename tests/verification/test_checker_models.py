@@ -104,6 +104,8 @@ _CHANGED: list[tuple[str, str, str, str]] = [  # a model, a text in it, what rep
     ("g (float[N, 2] x) => (int64[1] y, float[2] z) { a = ai.onnx.ml.Binarizer (x) z = Neg (a) y = Shape <start = 1> (a) }", "Shape <start = 1> (a)", "Constant <value_ints = [2]> ()", "certified"),
     ("g (float[2] x) => (float[2] y) { a = l.Op (x) b = PRelu (x, a) y = Neg (b) }", "y = Neg (b)", "c = Cast <to = 1> (b) y = Neg (c)", "certified"),
     ("g (float[2] x) => (bool[2] y) { a = l.Op (x) b = Equal (a, a) y = Not (b) }", "y = Not (b)", "c = Cast <to = 9> (b) y = Not (c)", "certified"),
+    ("g (float[N] x) => (int64[1] y) { y = Constant <value_ints = [2]> () }", "{ y = Constant <value_ints = [2]> () }", "<float[2] a> { a = l.Op (x) y = Shape (a) }", "partly"),
+    ("g (float[N] x, float[2] z) => (int64[1] y, float[2] w) <float[2] a> { a = Neg (z) w = Abs (a) y = Constant <value_ints = [2]> () }", "a = Neg (z) w = Abs (a) y = Constant <value_ints = [2]> ()", "b = Neg (z) w = Abs (b) a = l.Op (x) y = Shape (a)", "partly"),
     # operators that are named as those of onnx
     *(("g (float[2] x) => (float[2] y) { " + node.format("l.") + " }", "l.", "", "partly") for node in ("y = {}Identity (x)", "y = {}Sum (x)", "y = {}Cast <to = 1> (x)", "y = {}Dropout (x)", "y = {}Neg (x)", "y = {}Max (x, x)")),
     ("g () => (float y) { y = l.Constant <value_float = 1.0> () }", "l.", "", "partly"),
@@ -155,6 +157,10 @@ _CHANGED: list[tuple[str, str, str, str]] = [  # a model, a text in it, what rep
     ("g (int8[2] x) => (int4[2] y) { a = Cast <to = 1> (x) y = Cast <to = 22> (a) }", "a = Cast <to = 1> (x) y = Cast <to = 22> (a)", "a = Abs (x) y = Cast <to = 22> (a)", "partly"),
     ("g (int8[2] x) => (int4[2] y) { y = Cast <to = 22> (x) }", "y = Cast <to = 22> (x)", "a = Cast <to = 1> (x) y = Cast <to = 22> (a)", "partly"),
     ("g (uint16[2] x) => (uint4[2] y) { y = Cast <to = 21> (x) }", "uint4[2] y) { y = Cast <to = 21>", "uint8[2] y) { y = Cast <to = 2>", "partly"),
+    ("g (int4[2] x) => (int4[2] y, int4[2] z) { y = Identity (x) z = Identity (x) }", ", int4[2] z)", ")", "partly"),
+    ("g (float4e2m1[2] x) => (float4e2m1[2] y, float4e2m1[2] z) { y = Identity (x) z = Identity (x) }", ", float4e2m1[2] z)", ")", "partly"),
+    ("g (float16[2] x) => (int8[2] y) <float16 l = {55296}, float16 h = {22512}> { y = Cast <to = 3> (x) }", "y = Cast <to = 3> (x)", "c = Clip (x, l, h) y = Cast <to = 3> (c)", "partly"),
+    ("g (float16[2] x) => (int4[2] y) <float16 l = {51200}, float16 h = {18176}> { y = Cast <to = 22> (x) }", "y = Cast <to = 22> (x)", "m = Max (x, l) c = Min (m, h) y = Cast <to = 22> (c)", "certified"),
     # outputs of which no type is known
     ("g (float[2] x) => (y) { y = Neg (x) }", "(y)", "(float[2] y)", "certified"),
     ("g (float[2] x) => (float[2] y) { y = Neg (x) }", "(float[2] y)", "(y)", "partly"),
@@ -167,6 +173,12 @@ _CHANGED: list[tuple[str, str, str, str]] = [  # a model, a text in it, what rep
     ('g () => (string[1] y) <string[1] k = {"a"}> { y = Identity (k) }', '"a"', '"b"', "partly"),
     ("g (float[2] x, float[2] w) => (float[2] y) { a = Exp (x) y = Abs (x) }", "y =", "b = Exp (w) y =", "partly"),
     (_LOOP.replace("y = Loop", "z = Loop").replace("}> }", "}> y = Neg (z) }"), "y = Neg (z)", "c = Cast <to = 10> (z) y = Neg (c)", "certified"),
+    *((_LOOP.replace("(float16[2] y)", "(float16[2] y, float16[M, 2] s)").replace("y = Loop", "y, s = Loop").replace("float16[2] w)", "float16[2] w, float16[2] o)").replace("w = Add", "o = Neg (v) w = Add"), *change) for change in (("o = Neg", "o = Abs", "partly"), ("o = Neg (v)", "u = Neg (v) o = Identity (u)", "certified"))),
+    (_LOOP.replace("y = Loop (n, t, x)", "u, y = Loop (n, t, , x)").replace("bool k,", "bool k, float16[2] p,").replace("bool k2,", "bool k2, float16[2] q,").replace("w = Add", "q = Identity (p) w = Add"), "w = Add (v, v)", _WIDE, "certified"),
+    ("g (int64 n) => (int64[A] y, int64[B] z) { y, z = Loop (n) <body = b (int64 i, bool k) => (bool k2, int64 o, int64 p) { k2 = Identity (k) o = Neg (i) p = Abs (i) }> }", "p = Abs", "p = Neg", "partly"),
+    # sizes that no runtime takes
+    ("g (float[2, 2] x, int64[1, 1] i) => (float[A, B] y) { y = GatherND <batch_dims = -1> (x, i) }", "-1", "-2", "partly"),
+    ("g (float[4] x) => (float[A] y, float[B] z) { y, z = Split <num_outputs = 1> (x) }", "= 1", "= 3", "partly"),
     # versions of the file
     *(("g (float[2] x) => (float[2] y) { y = Neg (x) }", "ir_version: 10", f"ir_version: {version}", said) for version, said in ((9, "partly"), (11, "certified"), (12, "certified"))),
     # what a scope, a call and a body hold

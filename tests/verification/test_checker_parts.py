@@ -34,6 +34,9 @@ def test_a_type_holds_another_as_castsmith_says() -> None:
         exact = a == b or castsmith.is_exact(onnx_ir.DataType(a), onnx_ir.DataType(b))
         held = checker.embeds(a, b)
         assert held == exact or (exact and b in CODED), (a, b)
+    text = TensorProto.STRING
+    assert checker.embeds(text, text)
+    assert not any(checker.embeds(*pair) for dtype in NUMBERS for pair in ((text, dtype), (dtype, text)))
 
 
 def test_the_common_type_is_that_to_which_castsmith_promotes() -> None:
@@ -430,6 +433,33 @@ _REFUSED = [
 ]
 
 
+def test_the_hash_of_a_certificate_is_of_all_that_it_says_and_only_of_that() -> None:
+    certificate = certificate_between(_model(), _model(_SMALL.replace("Neg", "Abs")))
+    content = {key: certificate[key] for key in sorted(certificate, reverse=True) if key != "sha256"}
+    assert checker.sealed(content) == checker.sealed({**certificate, "sha256": "0"}) == certificate["sha256"]
+    others: list[dict[str, Any]] = [{**content, key: "other"} for key in content]
+    others += [{name: value for name, value in content.items() if name != key} for key in content]
+    assert len({checker.sealed(other) for other in (content, *others)}) == 1 + len(others)
+
+
+def test_an_edit_says_what_was_dropped_and_what_is_other() -> None:
+    before, after = {"a": "1", "b": "2", "c": "3"}, {"a": "1", "b": "4", "d": "5"}
+    assert checker.edit_between(before, after) == {"drop": ["c"], "put": {"b": "4", "d": "5"}}
+
+
+def test_sparse_constants_of_bodies_are_refused() -> None:
+    """The checker knows nothing of them, and they may hide a value of around the body."""
+    model = _model(_IF.replace("THEN", "float[2] b").replace("BODY", "b = Abs (x)"))
+    nested = model.graph.node[0].attribute[0].g.node.add(op_type="If", output=["u"])
+    nested.attribute.add(name="then_branch", type=onnx.AttributeProto.GRAPH).g.name = "n"
+    for body in (nested.attribute[0].g, model.graph.node[0].attribute[1].g):
+        body.sparse_initializer.add().values.name = "x"
+        with pytest.raises(checker.RefusedError, match=r"^sparse initializers are not supported$"):
+            checker.state_of(model, {})
+        body.ClearField("sparse_initializer")
+    assert checker.state_of(model, {})
+
+
 def test_what_a_certificate_is_refused_for() -> None:
     def refuse(match: str, change: Callable[[onnx.ModelProto, dict[str, Any]], None], text: str) -> None:
         before, after = _model(text), _model(text)
@@ -563,14 +593,17 @@ def test_notes_for_readers_and_empty_names_are_no_part_of_a_model() -> None:
         return [*model.graph.node, attribute, attribute.g, attribute.g.node[0], function, function.node[0]]
 
     plain = checker.state_of(_model(_NOTED), {})
-    for place in range(len(places(_model(_NOTED)))):
-        for note in ("doc_string", "metadata_props", "value_info", "name", "domain", "overload"):
+    notes = ("doc_string", "metadata_props", "value_info", "name", "domain", "overload")
+    for place, note in itertools.product(range(len(places(_model(_NOTED)))), notes):
+        for has_field in (True, False):  # the parser writes some empty names
             model = _model(_NOTED)
             proto = places(model)[place]
             if note in ("metadata_props", "value_info") and hasattr(proto, note):
                 getattr(proto, note).add()
             elif note == "doc_string" or not getattr(proto, note, "named"):
                 setattr(proto, note, "text" if note == "doc_string" else "")
+                if not has_field:
+                    proto.ClearField(note)
             assert checker.state_of(model, {}) == plain, (proto, note)
     renamed = _model(_NOTED)
     places(renamed)[4].op_type = "Ceil"
@@ -656,6 +689,118 @@ def test_codes_are_those_of_values_if_their_other_bits_are_0() -> None:
             assert array[defined].tobytes() == fitting.view(element.numpy()).tobytes()
         else:
             assert array[defined].tolist() == fitting.astype(element.numpy()).astype(int).tolist()
+
+
+def test_codes_are_decoded_to_the_type_of_which_they_are() -> None:
+    terms = _terms()
+    x = terms.term("input", (), {}, (TensorProto.FLOAT8E5M2, (2,)), key="x")
+    codes = terms.term("BitCast", [x], {}, (TensorProto.UINT8, (2,)))
+    assert terms.decoded(codes, TensorProto.FLOAT8E5M2) is x
+    for other in (
+        terms.decoded(codes, checker.FLOAT8[0]),
+        terms.decoded(terms.term("Abs", [x], {}, (2, (2,))), x.dtype),
+    ):
+        assert other is not None
+        assert other.op == "Table"
+
+
+def test_what_a_value_is_in_a_narrower_type() -> None:
+    """Also if it was moved, but not if some of its elements are of another value."""
+    terms = _terms()
+    half, byte, whole, wide = (
+        terms.term("input", (), {}, (dtype, (2, 3)), key=dtype)
+        for dtype in (TensorProto.FLOAT16, TensorProto.UINT8, checker.INT32, TensorProto.FLOAT)
+    )
+    to_float, to_double = Conversion(TensorProto.FLOAT), Conversion(TensorProto.DOUBLE)
+    for source in (half, byte):
+        cast_wide = terms.cast(source, to_float)
+        assert terms.narrower(cast_wide) is source
+        ends = [terms.constant(np.array([place]), checker.INT64) for place in (0, 1)]
+        moved = terms.move("Slice", [cast_wide, *ends], {"@": 13}, (TensorProto.FLOAT, (1, 3)))
+        narrow = terms.narrower(moved)
+        assert narrow is not None
+        assert (narrow.op, narrow.args, narrow.attrs) == ("Slice", (source, *ends), {"@": 13})
+        assert (narrow.dtype, narrow.shape) == (source.dtype, (1, 3))
+        parts = [terms.move("Split", [cast_wide], {"@": 18}, (TensorProto.FLOAT, (1, 3)), out) for out in (0, 1)]
+        assert [part and part.out for part in map(terms.narrower, parts)] == [0, 1]
+        joined = terms.move("Concat", [cast_wide, wide], {"@": 13, "axis": 0}, (TensorProto.FLOAT, (4, 3)))
+        negated = terms.term("Neg", [cast_wide], {}, (TensorProto.FLOAT, (2, 3)))
+        others = [joined, negated, terms.move("Transpose", [negated], {"@": 13}, (TensorProto.FLOAT, (3, 2)))]
+        assert [*map(terms.narrower, [*others, source])] == [None] * 4
+    assert terms.narrower(terms.cast(whole, to_double)) is whole
+    assert terms.narrower(terms.cast(whole, to_float)) is None
+    assert terms.narrower(terms.cast(wide, Conversion(TensorProto.FLOAT16))) is None
+    doubled = terms.tabled(byte, TensorProto.FLOAT, np.arange(0, 512, 2).astype(_F), np.ones(256, bool))
+    assert terms.narrower(doubled) is None
+
+
+def test_a_table_of_a_table_is_one_of_its_root() -> None:
+    """A cell is all floats of one upper half but the first, or that. What depends on the bits of NaN stays apart."""
+    terms, cells = _terms(), checker.cells_of(TensorProto.FLOAT)
+    assert cells is not None
+    x = terms.term("input", (), {}, (TensorProto.UINT8, (2,)), key="x")
+    values = (np.arange(256) / 10 - 5).astype(_F)
+    values[50:53] = 0, -0.0, np.inf
+    with_nan = np.where(np.arange(256) == 7, _NAN[0], values)
+    some = np.arange(256) != 9
+    step, exact = np.where(cells.low < 3, 5, 6).astype(np.int32), (cells.low == cells.high).astype(np.int32)
+    of_nan = np.where(np.isnan(cells.low), np.arange(1 << 17) % 3, 1)
+    parts = cells.low > -2
+    every = np.ones(1 << 17, bool)
+    int4, int32 = TensorProto.INT4, checker.INT32
+    multiple = values.view(np.uint32) & 0xFFFF == 0
+    rows: list[tuple[Any, Any, int, Any, Any, Any, Any]] = [
+        # elements, defined; the type, the table of cells, where that is defined; and what is expected
+        (values, some, int32, step, every, np.where(values < 3, 5, 6), some),
+        (values, some, int32, step, parts, np.where(values < 3, 5, 6), some & (values > -2)),
+        (values, some, int32, exact, every, multiple, some),
+        (values, some, int32, of_nan.astype(np.int32), every, np.ones(256), some),
+        (with_nan, some, int32, step, every, np.where(with_nan < 3, 5, 6), some),
+        (with_nan, some, int32, step, parts, None, None),
+        (with_nan, some, int32, of_nan.astype(np.int32), every, None, None),
+        (with_nan, some, int4, of_nan.astype(NUMPY[int4]), every, np.ones(256), some & ~np.isnan(with_nan)),
+    ]
+    for elements, defined, to, array, array_defined, expected, expected_defined in rows:
+        root = terms.tabled(x, TensorProto.FLOAT, elements, defined)
+        last = terms.tabled(root, to, array, array_defined)
+        assert (last.op, last.dtype, last.args) == ("Table", to, (root if expected is None else x,))
+        if expected is not None:
+            result, result_defined = terms.tables[last]
+            assert result_defined.tolist() == expected_defined.tolist()
+            assert result[result_defined].astype(int).tolist() == expected[result_defined].astype(int).tolist()
+    wide = terms.term("input", (), {}, (TensorProto.FLOAT, (2,)), key="wide")
+    assert terms.tabled(wide, int32, step, every).args == (wide,)
+    halves = terms.tabled(x, TensorProto.FLOAT16, values.astype(np.float16), some)
+    assert terms.tabled(halves, int32, np.zeros(1 << 16, np.int32), np.ones(1 << 16, bool)).args == (halves,)
+
+
+def test_what_has_become_codes_is_of_a_small_type_before_and_a_byte_after() -> None:
+    ports = "({0}[2] a, {1}[2] b, {2}[2] c, {3}[2] d, {4}[2] e) => ({5}[2] y) {{ y = Identity (a) }}"
+    old, new = ("int4", "float8e5m2", "int8", "float", "uint4", "int4"), ("uint8",) * 4 + ("int8", "uint8")
+    reader = checker.Checker({}, {})
+    models = [reader.read(checker.state_of(_model(f"{HEAD}g {ports.format(*kinds)}"), {})) for kinds in (old, new)]
+    assert reader.codes(*models) == {"a", "b", "y"}
+    assert reader.codes(*models[::-1]) == reader.codes(models[0], models[0]) == set()
+
+
+def test_a_table_refines_another_of_the_same_value() -> None:
+    """It is equal where the other is defined, and there it is defined too."""
+    reader = checker.Checker({}, {})
+    terms, (here, there) = reader.terms, (np.array(row) for row in ([True, True], [True, False]))
+    x, z = (terms.term("input", (), {}, (TensorProto.BOOL, (2,)), key=name) for name in "xz")
+    elements = [np.array(row, np.int8).astype(NUMPY[TensorProto.INT4]) for row in ([1, 2], [1, 3], [0, 2])]
+    whole, other, wrong = (terms.tabled(x, TensorProto.INT4, array, here) for array in elements)
+    part = terms.tabled(x, TensorProto.INT4, elements[0], there)
+    negated = terms.term("Neg", [x], {}, (TensorProto.INT4, (2,)))
+    rows: list[tuple[Any, Any, bool]] = [
+        *((whole, whole, True), (part, whole, True), (part, other, True), (part, part, True)),
+        *((whole, other, False), (part, wrong, False), (whole, part, False), (part, None, False), (part, x, False)),
+        (part, terms.tabled(z, TensorProto.INT4, elements[0], here), False),
+        (part, terms.tabled(x, TensorProto.UINT4, np.array([1, 2], NUMPY[TensorProto.UINT4]), here), False),
+        *((x, whole, False), (negated, whole, False), (part, negated, False)),
+    ]
+    for old, new, expected in rows:
+        assert reader._refines(old, new) is expected  # pyright: ignore[reportPrivateUsage]
 
 
 def test_a_chain_is_what_is_computed_element_by_element() -> None:

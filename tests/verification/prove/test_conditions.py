@@ -636,6 +636,21 @@ def test_inputs_and_outputs_that_are_held_in_two_types() -> None:
     assert not proven(half, parsed("g (float16[N] x) => (float[N] y) { y = Cast <to = 1> (x) }"), held={"y": wide})
 
 
+def test_an_output_that_is_held_in_two_types_is_not_equal_as_it_is_written() -> None:
+    """One of the models converts it, of which only the declared types tell."""
+    half, wide = (parsed(f"g (float[N] x) => ({kind}[N] y) {{ y = f.Op (x) }}") for kind in ("float16", "float"))
+    assert proven(half, half)
+    assert not proven(half, wide, held={"y": Held(DataType.FLOAT16, DataType.FLOAT, by_code=False)})
+
+
+def test_only_the_first_model_may_say_what_an_unknown_operator_makes() -> None:
+    head = "g (float[N] x) => (int64[1] y)"
+    claims = parsed(f"{head} <float[2] a> {{ a = f.Op (x) y = Shape (a) }}")
+    constant = parsed(f"{head} {{ y = Constant <value_ints = [2]> () }}")
+    assert proven(claims, constant)
+    assert not proven(constant, claims)
+
+
 def test_the_payload_of_nan_counts_where_that_is_asked_for() -> None:
     pair = (
         parsed("g (float16[N] x) => (float16[N] y) { a = Cast <to = 1> (x) y = Cast <to = 10> (a) }"),
