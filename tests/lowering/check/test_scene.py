@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import onnx_ir
+
 from castsmith.ir.records import Diagnostic, Severity, Site
 from castsmith.lowering.check.pairs import TARGET_LACKS_KERNEL
 from castsmith.lowering.check.scene import merged, once, unused_nodes
@@ -19,13 +21,16 @@ def test_the_nodes_and_ranks_of_a_model() -> None:
     assert [node.op_type for node in scene.nodes if node in unused_nodes(scene.model)] == ["Neg", "Abs"]
     assert [scene.rank(scene.nodes[0], index) for index in (0, 1)] == [2, None]
     assert scene.site == Site("g")
+    loose = onnx_ir.Node("", "Relu", [])
+    asked = ((scene.nodes[0], ""), (scene.nodes[0], "local"), (loose, ""))
+    assert [scene.opset(node, domain) for node, domain in asked] == [17, 1, None]
 
 
 def test_findings_that_are_told_once() -> None:
     relu, two, neg, *_ = scene_of(BODY).nodes
     told = [once(TARGET_LACKS_KERNEL, Severity.ERROR, node, says, "so") for node, says in
             ((relu, "a"), (two, "b"), (neg, "a"))]  # fmt: skip
-    other = Diagnostic("c", Severity.NOTE, Site("g"), "a")
+    other = Diagnostic(TARGET_LACKS_KERNEL.code, Severity.NOTE, Site("g"), "a")
     assert [(each.message, each.site.op, each.help) for each in merged([*told, other, other])] == [
         ("a, in 2 nodes; this is the first", "Relu", "so"), ("b", "Two", "so"), ("a", "", ""), ("a", "", ""),
     ]  # fmt: skip
