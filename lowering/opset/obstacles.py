@@ -82,7 +82,7 @@ def move_to_opset(model: onnx_ir.Model, to: int, pass_name: str, reason: str) ->
 def _drop_unknown_attributes(model: onnx_ir.Model, scope: onnx_ir.Graph | onnx_ir.Function, to: int) -> None:
     """Remove attributes, all at their defaults, that an operator does not have under opset `to`."""
     for node in scope.all_nodes():
-        if node.domain not in DEFAULT_DOMAINS or node.op_identifier() in model.functions or not node.attributes:
+        if node.domain not in DEFAULT_DOMAINS or node.op_identifier() in model.functions:
             continue
         formals = onnx.defs.get_schema(node.op_type, to, "").attributes if onnx.defs.has(node.op_type, to, "") else None
         for name in [name for name in node.attributes if formals is not None and name not in formals]:
@@ -114,10 +114,7 @@ def is_legal(node: onnx_ir.Node, now: int, to: int, types: TypeOf) -> bool:
         return False
     key = ("", node.op_type, to)
     typed = ((formal, None if v is None else types.get(v, v.dtype)) for v, formal in with_formals(node, key))
-    return all(
-        formal is not None and (dtype is None or not formal.allowed or dtype in formal.allowed)
-        for formal, dtype in typed
-    )
+    return all(formal is not None and (dtype is None or dtype in formal.allowed) for formal, dtype in typed)
 
 
 def _forbidden(node: onnx_ir.Node, now: int, to: int, types: TypeOf) -> str | None:

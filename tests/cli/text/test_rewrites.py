@@ -105,3 +105,35 @@ def test_refusals_are_alike_by_their_reason_and_witness() -> None:
     )  # fmt: skip
     for other in (refusal(6, "value v6: it gains 6", "1.5"), refusal(6, "value v6: it loses 6", "2.5")):
         assert shown([line.plain for line in refusal_lines([*alike, other], "float")])[0] == 4
+
+
+def test_the_lines_of_rewrites_of_two_rules() -> None:
+    """Headings with a blank line between them; a text of several lines as such; the comment of a node dim."""
+    node = NodeItem("Neg", (ValueItem("a", "float", "[2]"),), (ValueItem("b", "float", "[2]"),))
+    site = Site("g", "n", "Cast")
+    records = [
+        Rewrite("p", "q", site, [TextItem("one\n\ntwo")], [node], "why", saved_bytes=8),
+        *(Rewrite("p", "r", site, [], [TextItem(f"{index}\n1\n2\n3\n4\n5")], "why") for index in range(2)),
+        Rewrite("p", "r", site, [], [TextItem("last")], "other"),
+    ]
+    lines = list(rewrite_lines(records))
+    assert [line.plain for line in lines[:9]] == [
+        "p, q (1)", "  g: n (Cast)", "    - one", "    - two", f"    + {node.code}  # {node.comment}",
+        "    why [bit-exact, saves 8 bytes]", "", "p, r (3)", "  g: n (Cast)",
+    ]  # fmt: skip
+    assert lines[4].parts == (("green", f"    + {node.code}"), ("dim", f"  # {node.comment}"))
+    assert [(line.hang, line.most) for line in lines[:9]] == [
+        (0, 0), (4, 0), (8, 4), (8, 4), (8, 4), (4, 0), (0, 0), (0, 0), (4, 0),
+    ]  # fmt: skip
+    (folded,) = [line for line in lines if "same way" in line.plain]
+    assert (folded.hang, [line.plain for line in lines].count("p, r (3)")) == (4, 1)
+    many = Rewrite("p", "q", site, [], [TextItem(str(index)) for index in range(30)], "why", Effect.CONVERTED)
+    (hidden,) = [line for line in rewrite_lines([many]) if "22 more" in line.plain]
+    assert hidden.hang == 4
+
+
+def test_the_lines_of_refusals() -> None:
+    records = [Refusal("p", "r", Site("g", f"n{index}", "Op"), "why") for index in range(5)]
+    lines = list(refusal_lines(records, "float"))
+    assert [line.plain for line in lines[:3]] == ["p, r (5)", "  g: n0 (Op)", "    skipped: why"]
+    assert [line.hang for line in lines] == [0, *[4] * 7]

@@ -14,8 +14,15 @@ from onnx.reference import ReferenceEvaluator
 
 from castsmith.analysis.inference.walk import infer_element_types
 from castsmith.ir.errors import OpsetError
+from castsmith.ir.records import Rewrite, Site
 from castsmith.ir.validation import require_known_opset
-from castsmith.lowering.opset.obstacles import node_obstacle, standard_nodes
+from castsmith.lowering.opset.obstacles import (
+    is_legal,
+    move_to_opset,
+    node_obstacle,
+    obstacle_to_opset,
+    standard_nodes,
+)
 from castsmith.lowering.opset.version import LegalizeVersion
 from castsmith.lowering.pipeline import optimize
 from castsmith.numerics.promotion.rules import PromotionRules
@@ -50,6 +57,25 @@ MOVES = [
     (14, 26, "agraph (float[A, B] x, int64[2] s) => (float[C, D] y) { y = Reshape (x, s) }"),
     (17, 26, "agraph (float[N, C, H] x) => (float[N, C, K] y) { y = MaxPool <kernel_shape = [2]> (x) }"),
     (26, 13, "agraph (float[N] x) => (float[N] y) { z = Exp (x) y = Add (z, x) }"),
+    (9, 13, "agraph (float[N] x) => (int64[N] y) { y = Cast <to = 7> (x) }"),
+    (10, 11, "agraph (float[1,1,2,2] x, float[4] s) => (float[A,B,C,D] y) { y = Upsample (x, s) }"),
+    (12, 13, "agraph (float[N] x, float m) => (float[N] y) { y = Clip (x, , m) }"),
+    (26, 28, "agraph (int64[N] x, int64[N] z) => (int64[N] y) { y = Mod (x, z) }"),
+    (13, 26, "agraph (float[N] x) => (float[N] y) { y = Mod (x, x) }"),
+    (9, 13, "agraph () => (int64[N] y) { y = Cast <to = 7> () }"),
+    (19, 18, "agraph (float[N] x) => (float16[N] y) { y = Cast <to = 10, saturate = 1> (x) }"),
+    (21, 19, "agraph (float[N] x, int64[2] p, int64[1] a) => (float[M] y) { y = Pad (x, p, , a) }"),
+    (23, 22, "agraph (float s) => (uint8[N] y) { y = QuantizeLinear (unknown, s) }"),
+    (23, 22, "agraph (float16[N] x, float16 s) => (uint8[N] y) { y = QuantizeLinear (x, s) }"),
+    (13, 22, "agraph (int32[N] x) => (int32[N] y) { y = Dropout (x) }"),
+    (
+        23,
+        16,
+        """agraph (float[N] x, int64 n, bool c) => (float[N] y, int64 z) { y, z = Loop (n, c, x, n) <
+        body = b (int64 i, bool t, float[N] p, int64 q) => (bool u, float[N] v, int64 w)
+            { u = Identity (t) v = Identity (p) w = Identity (q) }> }""",
+    ),
+    (19, 21, "agraph (int32[N] x, float s, int32 z) => (float[N] y) { y = DequantizeLinear (x, s, z) }"),
 ]
 
 
@@ -93,6 +119,24 @@ OBSTACLES = [
      "input 0 of OptionalHasElement is not the same parameter in opset 15"),
     (23, 22, "agraph (float16[N] x, float s) => (uint8[N] y) { y = QuantizeLinear (x, s) }",
      "QuantizeLinear of opset 21 requires the same type where this node has float16 and float"),
+    (12, 13, "agraph (float[4] x, int64[1] s) => (float[4] y) { y = Expand (x, s) }",
+     "the changes of Expand between opset 8 and 13 were not compared"),
+    (13, 12, "agraph (float[4] x, float m) => (float[4] y) { y = Clip (x, m) }",
+     "the changes of Clip between opset 12 and 13 were not compared"),
+    (23, 22, "agraph (uint8[N] x, float16 s) => (float[N] y) { y = DequantizeLinear <output_dtype = 1> (x, s) }",
+     "DequantizeLinear of opset 21 requires the same type where this node has float16 and float"),
+    (23, 13, "agraph (float[N] x, float16 s) => (uint8[N] y) { y = QuantizeLinear (x, s) }",
+     "QuantizeLinear of opset 13 does not support float16 as input 1"),
+    (9, 13, "agraph (float[N] x) => (int64[N] y) { y = Cast <to = 7> (x, x) }",
+     "input 1 of Cast is not the same parameter in opset 13"),
+    (21, 19, "agraph (float[N] x) => (int64[N] y) { y = Constant <value_int = 7> (x) }",
+     "input 0 of Constant is not the same parameter in opset 19"),
+    (9, 13, "agraph (float[N] x, float[2] v) => (float[N] y) { y = Clip <min = 0.0, max = 1.0> (x) }",
+     "Clip of opset 13 has no attribute max"),
+    (19, 18, "agraph (float[N] x) => (int64[N] y) { y = Cast <to = 7, own = 1> (x) }", "has no attribute own"),
+    (21, 19, "agraph (int64[2] p) => (float[M] y) { y = Pad (unknown, p) }",
+     "Pad of opset 19 does not support all of its types as input 0"),
+    (28, 26, "agraph () => (float[N] y) { y = Mod (unknown, unknown) }", "Mod of opset 26 does not support all of its"),
 ]  # fmt: skip
 
 
@@ -101,6 +145,62 @@ def test_obstacles_name_the_node_and_say_why(now: int, to: int, body: str, says:
     found = reasons(model_of(body, now), to)
     assert len(found) == 1
     assert says in found[0]
+
+
+def test_only_nodes_that_the_standard_defines_have_its_opset():
+    """Not those of another domain, of a function with an operator's name, or of a function that imports no opset."""
+    model = model_of(
+        """agraph (float[N] x) => (float[N] y) { a = Relu (x) b = local.f (a) c = local.Cast <saturate = 0> (b)
+            y = Sign <own = 1> (c) }""",
+        21,
+        more="""<domain: "local", opset_import: ["" : 18]> f (u) => (v) { v = Neg (u) }
+            <domain: "", opset_import: ["local" : 1]> Sign <own> (u) => (v) { v = Abs (u) }""",
+    )
+    assert [(node.op_type, now) for node, now in standard_nodes(model)] == [("Relu", 21), ("Neg", 18)]
+    before = [(node.op_type, dict(node.attributes)) for node in model.graph]
+    rewrite = move_to_opset(model, 14, "p", "because")
+    assert rewrite == Rewrite("p", "opset", Site("agraph"), "opset 21", "opset 14", "because")
+    assert [(node.op_type, dict(node.attributes)) for node in model.graph] == before
+    imports = [dict(function.opset_imports) for function in model.functions.values()]
+    assert imports == [{"": 14}, {"local": 1}]
+
+
+def test_the_other_name_of_the_standard_domain_and_operators_that_an_opset_lacks():
+    model = model_of("agraph (float[N] x) => (float[N] y) { y = BitCast <to = 1> (x) z = Shape <start = 0> (y) }", 26)
+    model.opset_imports["ai.onnx"] = model.opset_imports.pop("")
+    assert move_to_opset(model, 13, "p", "").before == "opset 26"
+    assert model.opset_imports == {"ai.onnx": 13, "local": 1}
+    assert [list(node.attributes) for node in model.graph] == [["to"], []]
+
+
+def test_the_first_node_that_cannot_move_is_told():
+    model = model_of("agraph (float[N] x) => (int32[N] y) { a = Relu (x) y = BitCast <to = 6> (a) z = Det (y) }", 26)
+    types = infer_element_types(model, PromotionRules()).types
+    assert obstacle_to_opset(model, 28, types) is None
+    found = obstacle_to_opset(model, 25, types)
+    assert found is not None
+    assert (found.site.op, found.reason) == ("BitCast", "opset 25 has no BitCast")
+
+
+@pytest.mark.parametrize(
+    ("now", "to", "body", "legal"),
+    [
+        (19, 18, "float[N] x) => (float16[N] y) { y = Cast <to = 10, saturate = 1> (x) }", True),
+        (19, 18, "float[N] x) => (float16[N] y) { y = Cast <to = 10, saturate = 0> (x) }", False),
+        (19, 18, "float[N] x) => (float8e4m3fn[N] y) { y = Cast <to = 17> (x) }", False),
+        (12, 11, "int32[N] x, int32 m) => (int32[N] y) { y = Clip (x, , m) }", False),
+        (12, 11, "float[N] x, float m) => (float[N] y) { y = Clip (x, , m) }", True),
+        (12, 11, "int32[N] x) => (int32[N] y) { a = Identity (x) y = Clip (a) }", False),
+        (12, 11, "int32[N] x) => (float[N] y) { y = Clip (unknown) }", True),
+        (18, 17, "float[4] x, int64[1] p, float v, int64[1] a) => (float[M] y) { y = Pad (x, p, v, a) }", False),
+        (18, 17, "seq(float[N]) s, int64 i) => (float[N] y) { y = SequenceAt (s, i) }", True),
+        (13, 12, "bfloat16[N] x, int64[1] s) => (int64[M] y) { y = Shape (x) }", False),
+    ],
+)
+def test_a_node_is_legal_where_its_attributes_and_types_exist(now: int, to: int, body: str, legal: bool):
+    model = model_of(f"agraph ({body}", now)
+    types = infer_element_types(model, PromotionRules()).types
+    assert is_legal(model.graph[-1], now, to, types) == legal
 
 
 def test_nodes_in_subgraphs_and_functions_count():
