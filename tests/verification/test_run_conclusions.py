@@ -279,6 +279,7 @@ def test_that_no_option_decides_is_said_where_no_engine_supports_an_operator(nod
     assert reason.startswith(f"the models did not run on any of the inputs: g: w ({node.split()[0]}): ")
     assert reason.endswith("; no option decides that") is is_said
     assert (verdict.advice == []) is is_said
+    assert verdict.stood_in == ()  # no engine ran it
 
 
 @pytest.mark.parametrize(

@@ -215,8 +215,6 @@ class Engine:
             trial = {name: array for name, array in feeds.items() if name not in fixed}
             if self._reads(node, prepared, trial):
                 return self.name, prepared
-        if self.name != "reference":
-            self.stood_in.add(node.op_type)
         last = Prepared("reference", model, fixed)
         try:
             last.ready()
@@ -225,6 +223,8 @@ class Engine:
         except EngineError as error:
             text = f"no engine supports {node.op_type} of {node.domain or 'ai.onnx'} ({error})."
             raise EngineError(text, unsupported=True) from None
+        if self.name != "reference":
+            self.stood_in.add(node.op_type)
         return "reference", last
 
     def _reads(self, node: onnx_ir.Node, prepared: Prepared, feeds: Mapping[str, Array]) -> bool:
