@@ -54,6 +54,7 @@ class Script:
 @pytest.fixture
 def script(monkeypatch: pytest.MonkeyPatch) -> Script:
     made = Script()
+    monkeypatch.setattr(engines, "require_installed", len)  # none is asked
 
     class Told:
         """Stands for a prepared model."""
@@ -358,6 +359,7 @@ def test_only_sums_of_half_are_left_to_an_engine_that_adds_up_in_half(script: Sc
         assert script.calls[-1] == f"{expected} run"
 
 
+@pytest.mark.usefixtures("script")
 @pytest.mark.parametrize(
     ("name", "array", "expected"),
     [
