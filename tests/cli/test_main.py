@@ -253,7 +253,7 @@ def test_a_signal_while_a_model_is_written_leaves_nothing(
     monkeypatch.setattr("castsmith.ir.io.saving.replace", _wait)
     sent = _sent(number, lambda: any(path.stat().st_size for path in tmp_path.glob(".b.onnx*")))
     ended = run_fork("optimize a.onnx -o b.onnx", tmp_path, meanwhile=sent)
-    assert ended.returncode in SIGNALS[number]
+    assert ended.returncode in SIGNALS[number], ended
     assert (ended.stdout, ended.stderr) == (b"", b"")
     assert [path.name for path in tmp_path.iterdir()] == ["a.onnx"]
 
@@ -272,7 +272,7 @@ def test_a_signal_ends_the_processes_of_a_batch_too(
     monkeypatch.setattr("castsmith.cli.batch.pool.WORKER", slow)
     sent = _sent(number, lambda: any(tmp_path.glob("started.*")))
     ended = run_fork("optimize --jobs 2 a.onnx b.onnx c.onnx -o out", tmp_path, meanwhile=sent)
-    assert ended.returncode in SIGNALS[number]
+    assert ended.returncode in SIGNALS[number], ended
     assert ended.stderr == b""
     for path in tmp_path.glob("started.*"):
         with pytest.raises(ProcessLookupError):
