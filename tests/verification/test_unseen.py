@@ -154,7 +154,8 @@ def test_the_rows_of_a_table_that_were_not_read_are_counted() -> None:
         models = [onnx.parser.parse_model(_HEAD + text) for text in texts]
         verdict = castsmith.verify(*models, engine="reference", inputs=[("mine", {"i": np.array(rows)})])
         told = f"{missing} of the 3 rows of g: y (Gather) in the {{}} model"
-        assert verdict.not_reached == ([told.format(title) for title in _BOTH] if missing else [])
+        unread = [text for text in verdict.not_reached if "rows" in text]
+        assert unread == ([told.format(title) for title in _BOTH] if missing else [])
 
 
 def test_what_the_inputs_did_not_reach() -> None:
