@@ -579,11 +579,11 @@ def _repair(run: Run, target: Target | None) -> None:
     if not inference.to_convert and next(declared_findings(run.session.model, inference), None) is None:
         return
     promote = InsertPromoteTypes(promote_unsafe=True, half_constants=True, keep_output_types=True)
-    for step in (promote, ResolvePromoteTypes(), FoldConstants(target=target)):
+    run.apply(promote)
+    diagnostics = run.records.diagnostics
+    diagnostics[:] = [replace(diagnostic, severity=Severity.WARNING) for diagnostic in diagnostics]
+    for step in (ResolvePromoteTypes(), FoldConstants(target=target)):
         run.apply(step)
-        if step is promote:
-            diagnostics = run.records.diagnostics
-            diagnostics[:] = [replace(diagnostic, severity=Severity.WARNING) for diagnostic in diagnostics]
 
 
 def _lower(run: Run, target: Target) -> None:

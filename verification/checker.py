@@ -1278,7 +1278,7 @@ class Call:
     def bits(self, x: Term) -> Term | None:
         """BitCast to a type of the same width."""
         to = self.attrs.get("to", 0)
-        whole_bytes = {dtype for dtype in NUMBERS if INTEGERS.get(dtype, (True, 8))[1] >= 8}
+        whole_bytes = {dtype for dtype in NUMBERS if dtype not in INTEGERS or INTEGERS[dtype][1] >= 8}
         fits = {to, x.dtype} <= whole_bytes and NUMPY[to].itemsize == NUMPY[x.dtype].itemsize
         return self.terms.bits(x, to) if fits else None
 

@@ -101,7 +101,7 @@ def _content(tensor: onnx_ir.TensorProtocol) -> Hashable:
 def _attribute(attribute: onnx_ir.Attr) -> Hashable:
     """Return the bits of an attribute; None if it holds graphs, several tensors or a large one."""
     if attribute.is_ref() or attribute.type not in (*GRAPH_KINDS, *TENSOR_KINDS):
-        return onnx_ir.to_proto(attribute).SerializeToString(deterministic=True)
+        return onnx_ir.to_proto(attribute).SerializeToString()
     if attribute.type is not AttributeType.TENSOR or tensor_of(attribute).nbytes > _LARGEST:
         return None
     return _content(tensor_of(attribute))

@@ -625,6 +625,8 @@ SCALED_ALL: list[tuple[bool, bool, float, list[str]]] = [
     (False, True, 0.5, ["not-rescaled"]),
     (True, True, 1e-5, []),
     (False, False, 1e-5, []),
+    (True, True, 0.01, []),  # the largest error that is not wrong
+    (False, True, 0.01, []),
 ]
 
 
@@ -632,7 +634,10 @@ def _check_scaled(half: bool, wrong: bool, error: float, codes: list[str]) -> No
     body = NEG.replace("float[", "float16[") if half else NEG
     model = onnx_ir.from_onnx_text(f'<ir_version: 10, opset_import: ["" : 21]> g {body}')
 
+    looked_at = list[onnx_ir.Model]()
+
     def faults(_: object, of: onnx_ir.Model) -> list[Fault]:
+        looked_at.append(of)
         node = next(node for node in of.graph if node.op_type == "Neg")
         return [Fault(node, "y", "y", "y", "overflow", 1e6)] if wrong else []
 
@@ -642,6 +647,7 @@ def _check_scaled(half: bool, wrong: bool, error: float, codes: list[str]) -> No
         result = _scaled(model, ConvertOptions(to="float16", rescale=True, inputs=FED), half=half)
     assert [finding.code for finding in result.diagnostics] == codes
     assert len(result.faults) == wrong
+    assert len(looked_at) == (2 if wrong and error > 0.01 else 1)
 
 
 def test_what_is_not_rescaled_is_told_where_something_goes_wrong() -> None:

@@ -91,6 +91,12 @@ def test_what_goes_wrong_and_what_harms_nothing() -> None:
     check_all(require_faults, ROWS)
 
 
+def test_a_call_that_has_the_name_of_a_cast_may_leave_out_its_first_operand() -> None:
+    function = '<domain: "own", opset_import: ["": 17]> CastLike (p, q) => (r) { s = Mul (q, q) r = Sqrt (s) }'
+    faulty = found('a = own.CastLike ("", x) y = Neg (a)', 1000, more=function)
+    assert [fault.name for fault in faulty] == ["s", "r"]
+
+
 def test_a_fault_says_where_and_why() -> None:
     model = model_of("a = Mul (x, z) b = Sqrt (a) y = Neg (b)")
     first, second, _ = model.graph

@@ -269,6 +269,15 @@ def test_what_follows_a_custom_operator_is_repaired_where_no_passes_are_named(
     assert schedule.remaining == follow
 
 
+def test_passes_that_always_change_something_run_in_8_rounds() -> None:
+    schedule, runs = _Schedule(["a", "b"], ("a", "b"), by_default=True), list[object]()
+    while len(runs) < 99 and (name := schedule.next()) is not None:
+        runs.append(name)
+        schedule.ended(str(name), modified=True)
+    assert runs == ["a", "b"] * 8
+    assert schedule.unsettled
+
+
 @pytest.mark.parametrize(("floats", "left"), [(0, 20), (4, 20), (6, 12), (9, 0), (99, 0)])
 def test_a_file_that_shrinks_may_not_grow_by_more_for_that(floats: int, left: int) -> None:
     """The constant has 4 floats before."""

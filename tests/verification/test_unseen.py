@@ -148,6 +148,16 @@ _UNSEEN = [
 ]  # fmt: skip
 
 
+def test_the_rows_of_a_table_that_were_not_read_are_counted() -> None:
+    for rows, missing in (([0, 2], 1), ([1, 1], 2), ([0, 1, 2], 0)):
+        texts = [_LOOKED_UP.format(2, op_type).replace("[2]", f"[{len(rows)}]") for op_type in ("Abs", "Identity")]
+        models = [onnx.parser.parse_model(_HEAD + text) for text in texts]
+        verdict = castsmith.verify(*models, engine="reference", inputs=[("mine", {"i": np.array(rows)})])
+        told = f"{missing} of the 3 rows of g: y (Gather) in the {{}} model"
+        unread = [text for text in verdict.not_reached if "rows" in text]
+        assert unread == ([told.format(title) for title in _BOTH] if missing else [])
+
+
 def test_what_the_inputs_did_not_reach() -> None:
     def compare(a: str, b: str, expected: list[str]) -> None:
         assert [text for text in _unsure(a, b) if not text.startswith("no input gave ")] == expected

@@ -93,6 +93,15 @@ def test_what_can_be_read_is_shown(castsmith: Command, tmp_path: Path) -> None:
     check_all(check, _MODELS)
 
 
+def test_nodes_in_branches_of_what_cannot_be_loaded_are_counted(castsmith: Command, tmp_path: Path) -> None:
+    branches = "<then_branch = t () => (a) { b = Abs (x) a = Neg (b) }, else_branch = e () => (d) { d = Abs (x) }>"
+    model = _model(f"c = Cast <to = 9> (y) y = If (c) {branches}")
+    path = tmp_path / "model.onnx"
+    path.write_bytes(model.SerializeToString())
+    facts = json.loads(castsmith("info", "--json", path).out)
+    assert (facts["nodes"], facts["operators"]) == (5, {"Abs": 2, "Cast": 1, "If": 1, "Neg": 1})
+
+
 def test_models_that_cannot_be_loaded_are_compared_as_texts(castsmith: Command, tmp_path: Path) -> None:
     a, b = tmp_path / "a.onnx", tmp_path / "b.onnx"
     a.write_bytes(_MODELS["a cycle"].SerializeToString())

@@ -162,6 +162,14 @@ def test_models_without_sparse_constants_are_as_they_were() -> None:
     assert [each.op_type for each in to_proto(from_proto(plain)).graph.node] == ["Constant"]
 
 
+def test_only_a_constant_has_a_sparse_value() -> None:
+    other = node("Other", [], "s", sparse_value=sparse(), domain="d")
+    for nodes in ([node("Constant", [], "s")], [other]):
+        model = of_nodes([*nodes, node("Identity", ["s"], "y")], TensorProto.FLOAT)
+        assert not has_sparse(model)
+        assert [each.op_type for each in spelled_out(model).graph.node] == [nodes[0].op_type, "Identity"]
+
+
 def test_sparse_constants_need_opset_11() -> None:
     for opset in (10, 11):
         model = in_constant(TensorProto.FLOAT)

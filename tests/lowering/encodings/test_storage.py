@@ -84,6 +84,8 @@ def test_packed_weights(dtype: DataType, target: object, shape: tuple[int, int])
     assert "w" not in result.model.graph.initializers
     proto = onnx_ir.to_proto(result.model)
     onnx.checker.check_model(proto, full_check=True)
+    first, op_type = result.model.graph[0], result.model.graph[0].op_type
+    assert (first.name, first.outputs[0].name) == (f"castsmith_{op_type}", f"castsmith_{op_type}_output")
     for level in LEVELS:
         for p in (True, False):
             (y,) = run(session(proto, level), {"p": np.array(p)})

@@ -181,6 +181,14 @@ def test_a_function_of_another_opset_is_refused() -> None:
     assert len(result.model.functions) == 1
 
 
+def test_of_several_types_in_a_function_that_is_refused_the_first_is_told() -> None:
+    """The function computes with the types 17 and 19."""
+    function = ROUNDED.replace(": 23", ": 22").replace("e = Cast <to = 17> (s)", "e = Cast <to = 19> (s)")
+    text = f"{HEAD} {{ y = local.f (x, c, m) }} {function}"
+    result = castsmith.optimize(onnx.parser.parse_model(text), target=LACKS, passes=["lower-float8"])
+    assert [each.code for each in result.diagnostics] == ["float8-not-lowered"]
+
+
 QUANT = """<ir_version: 10, opset_import: ["" : {}, "qonnx.custom_op.general" : 1, "local" : 1]>
     g (float[2] x) => (float[2] y) <float s = {{0.5}}, float z = {{0}}, float b = {{4}}> {{ y = local.f (x, s, z, b) }}
     <domain: "local", opset_import: ["" : 21, "qonnx.custom_op.general" : 1]> f (x, s, z, b) => (y) {{

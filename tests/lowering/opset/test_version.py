@@ -125,6 +125,9 @@ OBSTACLES = [
      "the changes of Clip between opset 12 and 13 were not compared"),
     (23, 22, "agraph (uint8[N] x, float16 s) => (float[N] y) { y = DequantizeLinear <output_dtype = 1> (x, s) }",
      "DequantizeLinear of opset 21 requires the same type where this node has float16 and float"),
+    (15, 14, """agraph (float16[N,C] x, float[C] s) => (float16[N,C] y)
+        { y = BatchNormalization (x, unknown, s, s, s) }""",
+     "BatchNormalization of opset 14 requires the same type where this node has float16 and float"),
     (23, 13, "agraph (float[N] x, float16 s) => (uint8[N] y) { y = QuantizeLinear (x, s) }",
      "QuantizeLinear of opset 13 does not support float16 as input 1"),
     (9, 13, "agraph (float[N] x) => (int64[N] y) { y = Cast <to = 7> (x, x) }",

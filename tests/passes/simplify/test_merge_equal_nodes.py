@@ -38,6 +38,20 @@ def test_only_nodes_of_one_result_are_merged(node: str, left: int) -> None:
     assert _count(op_type, node, casts) == left
 
 
+@pytest.mark.parametrize(("elements", "left"), [(127, 1), (128, 1), (129, 2)])
+def test_tensors_of_at_most_1024_bytes_in_attributes_are_compared_by_their_bits(elements: int, left: int) -> None:
+    numbers = ", ".join(map(str, range(elements)))
+    table = f"keys_tensor = int64[{elements}] {{{numbers}}}, values_tensor = int64[{elements}] {{{numbers}}}"
+    model = onnx_ir.from_onnx_text(
+        f"""<ir_version: 10, opset_import: ["": 21, "ai.onnx.ml": 4]>
+        g (int64[4] x) => (float16[4] y, int32[4] z) {{
+        a = ai.onnx.ml.LabelEncoder <{table}> (x) b = ai.onnx.ml.LabelEncoder <{table}> (x)
+        y = Cast <to = 10> (a) z = Cast <to = 6> (b) }}"""
+    )
+    SimplifyCasts()(model)
+    assert sum(node.op_type == "LabelEncoder" for node in model.graph) == left
+
+
 def test_nodes_that_no_two_casts_read_stay() -> None:
     assert _count("Sqrt", "Sqrt (x)", "s = Add (a, b) y = Cast <to = 10> (s)") == 2
 

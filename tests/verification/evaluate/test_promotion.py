@@ -150,6 +150,15 @@ def test_only_constants_without_dimensions_are_weak(other: Any, constant: bool, 
     assert [array.dtype.name for array in promote(operands, rules, [False, constant])] == [expected] * 2
 
 
+@pytest.mark.parametrize(("constant", "expected"), [(True, "int8"), (False, "int64")])
+def test_a_node_says_which_of_its_operands_are_constants(constant: bool, expected: str) -> None:
+    one = onnx_ir.Value(name="one", const_value=onnx_ir.tensor(np.array(1)) if constant else None)
+    node = onnx_ir.node("Add", [onnx_ir.Value(name="x"), one])
+    operands, rules = [np.ones(2, np.int8), np.array(1)], PromotionRules(weak_scalars=True)
+    found = promote_operands(node, operands, onnx.defs.get_schema("Add", 14), rules).operands
+    assert [array.dtype.name for array in found if array is not None] == [expected] * 2
+
+
 def test_types_of_text() -> None:
     for array in (np.array(["a"]), np.array(["a"], object), np.array([b"a"])):
         assert dtype_of(array) is DataType.STRING
