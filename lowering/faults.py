@@ -284,9 +284,9 @@ def sums_squares(node: onnx_ir.Node) -> bool:
 
 def sum_inside(node: onnx_ir.Node, operand: Array, result: Array) -> float:
     """Return the largest sum that a node may make inside of which the operand and the result are known."""
-    greatest, count = float(np.abs(result).max()), max(operand.size // max(result.size, 1), 1)
+    greatest = float(np.abs(result).max())
     if not sums_squares(node):
-        return greatest * (count if node.op_type == "ReduceMean" else 1)
+        return greatest * (operand.size // result.size if node.op_type == "ReduceMean" else 1)
     if node.op_type in ("ReduceL2", "ReduceSumSquare"):
         return greatest ** (2 if node.op_type == "ReduceL2" else 1)
     squares, axes = operand.astype(np.float64) ** 2, None

@@ -87,7 +87,7 @@ def distances(a: Array, b: Array) -> tuple[Array, Array]:
             same = (left == right) | (np.isnan(left) & np.isnan(right))
             apart = np.where(same, 0.0, np.nan_to_num(np.abs(left - right), nan=np.inf, posinf=np.inf))
         size = np.abs(_wide(a))
-        return apart, np.where((size > 0) & (apart > 0), np.where(np.isinf(apart), np.inf, apart / size), 0.0)
+        return apart, np.where(size > 0, np.where(np.isinf(apart), np.inf, apart / size), 0.0)
 
 
 def _wide(array: Array) -> Array:

@@ -195,8 +195,8 @@ class Step:
         return replace(self, dims=[_completed(*pair) for pair in zip(inferred, self.dims, strict=True)])
 
     def shaped(self, dims: Dims | None) -> Step:
-        """Return the step with other dimensions of its first result."""
-        return replace(self, dims=[dims, *self.dims[1:]])
+        """Return the step as one of a single result, with other dimensions."""
+        return replace(self, dims=[dims])
 
     # Attributes.
 

@@ -22,7 +22,7 @@ from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, actual_outputs, op_key, op
 from castsmith.ir.ops.table import CASTS, FLOW, traits_of
 from castsmith.ir.ops.traits import Answer
 from castsmith.ir.ops.value_types import Nesting
-from castsmith.ir.walks import graph_of, graphs_of, nodes_of, subgraphs_of
+from castsmith.ir.walks import graph_of, graphs_of, nodes_of
 from castsmith.numerics.embedding import embeds
 from castsmith.numerics.errors import present
 from castsmith.numerics.types import type_name
@@ -305,11 +305,6 @@ class Problem:
             for value in node.outputs:
                 self.variables[value] = KEPT
             self.reasons[node] = "it is in a subgraph of an operator whose rules are unknown"
-        for inner in (graph, *subgraphs_of(graph)):
-            for value in (*inner.inputs, *inner.initializers.values()):
-                self.variables[value] = KEPT
-            for index, value in enumerate(inner.outputs):
-                self.use(value, inner, index, KEPT)
 
 
 _SHORT = (DataType.FLOAT16, DataType.BFLOAT16)

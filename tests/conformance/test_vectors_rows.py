@@ -102,6 +102,11 @@ float6e2m3_to_int4 28 28 float6e2m3
 float6e2m3_to_float 28 28 float6e2m3
 float6e2m3_to_string 28 28 float6e2m3
 float6e2m3_to_float6e2m3 28 28 float6e2m3
+Cast int8 string
+int8_to_int8 13 28 int8
+int8_to_string 13 28 int8
+string_to_int8 13 28 string
+string_to_string 13 28 string
 CastLike float16 uint2 string float6e3m2
 float16_to_float16 15 28 float16_like_float16
 float16_to_uint2 25 28 float16_like_uint2

@@ -24,6 +24,7 @@ from castsmith.lowering.conversion import (
     Request,
     _evidence,  # pyright: ignore[reportPrivateUsage]
     _judged,  # pyright: ignore[reportPrivateUsage]
+    _known,  # pyright: ignore[reportPrivateUsage]
     _names,  # pyright: ignore[reportPrivateUsage]
     _rescaled,  # pyright: ignore[reportPrivateUsage]
     _scaled,  # pyright: ignore[reportPrivateUsage]
@@ -235,6 +236,15 @@ def require_evidence(to: str, made_up: bool, search: bool, expected: str) -> Non
 
 def test_of_inputs_that_are_made_up_a_search_alone_uses_what_exceeds_the_new_type() -> None:
     check_all(require_evidence, EVIDENCE)
+
+
+@pytest.mark.parametrize(("to", "known"), [("float16", ["zero", "least"]), ("bfloat16", ["zero", "below", "least"])])
+def test_what_is_measured_to_vanish_in_float16_is_not_evidence_but_zeros_are(to: str, known: list[str]) -> None:
+    ends = {"zero": 0.0, "below": 2.0**-14 - 2.0**-30, "least": 2.0**-14}
+    measured = {name: Bound(-end, end, "measured") for name, end in ends.items()}
+    evidence = _known(DataType[to.upper()], {}, measured, {})
+    assert evidence is not None
+    assert [name for name in ends if evidence(name)] == known
 
 
 @pytest.mark.parametrize(("high", "told"), [(3.38e38, []), (3.4e38, ["may-not-fit"])])

@@ -56,6 +56,13 @@ def test_a_shape_decides_what_is_not_declared() -> None:
         castsmith.verify(*pair, shapes={"z": (7,)})
 
 
+def test_shapes_are_asked_for_only_if_some_were_made_up() -> None:
+    text = "g (float[n] x) => (float[3,7] y) <int64[2] s = {3, 7}> { y = Reshape (x, s) }"
+    verdict = castsmith.verify(parsed(text), parsed(text))
+    assert "n=512; pass valid ones (`dims=`)" in verdict.unsure[0]
+    assert not any("`shapes=`" in way for way in verdict.advice)
+
+
 def test_what_no_input_reached_is_decided_by_inputs_or_by_leave() -> None:
     a, b, same = parsed(_BRANCH.format("Mul")), parsed(_BRANCH.format("Div")), parsed(_BRANCH.format("Mul"))
     verdict = castsmith.verify(a, b)

@@ -21,6 +21,7 @@ from castsmith.ir.io import loading
 from castsmith.ir.io.loading import (
     as_model,
     from_bytes,
+    load,
     load_flawed,
     load_structure,
     model_in_memory,
@@ -28,6 +29,7 @@ from castsmith.ir.io.loading import (
     structure,
     unloadable,
 )
+from castsmith.ir.io.stored import identity
 from castsmith.ir.records import Flaw, FlawKind
 from castsmith.numerics.errors import ArgumentTypeError
 
@@ -337,6 +339,28 @@ def test_what_is_wrong_with_a_file_that_is_read_once(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="form a cycle"):
         load_flawed(write(tmp_path, cycle), flaws)
     assert [flaw.kinds for flaw in flaws] == [{FlawKind.CYCLE}]
+
+
+def test_a_file_that_is_replaced_while_a_fault_is_found_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, whole, asked = tmp_path / "m.onnx", external_model("w.bin").SerializeToString(), list[int]()
+    path.write_bytes(whole[:-1])
+    (tmp_path / "w.bin").write_bytes(b"\0" * 16)
+
+    def replaced(file: Path) -> tuple[int, ...]:
+        asked.append(len(asked))
+        if len(asked) == 2:
+            path.write_bytes(whole)
+        return identity(file)
+
+    monkeypatch.setattr(loading, "identity", replaced)
+    assert load(path).graph.name == "g"
+    path.write_bytes(whole[:-1])
+    asked[:] = range(2)
+    with pytest.raises(ModelError, match="truncated"):
+        load(path)
+    assert len(asked) == 4, "a file that stays as it is, is read once"
 
 
 @pytest.mark.parametrize(("brackets", "closing"), ["()", "[]", "{}", "<>"])

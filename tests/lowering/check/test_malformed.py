@@ -107,6 +107,16 @@ def test_a_flawed_node_loses_what_is_surplus_or_means_nothing(text: str) -> None
     assert onnx_ir.to_proto(in_memory).SerializeToString() == before
 
 
+def test_what_else_is_wrong_with_a_node_is_told_if_only_surplus_was_left_out() -> None:
+    """A node whose operands are too few is read as one that means nothing, so that nothing else is said of it."""
+    for node, codes in (
+        ("Relu (x, x)", ["malformed-model", "output-type-mismatch"]),
+        ("Add (x)", ["malformed-model"]),
+    ):
+        found = castsmith.check(proto_of(f"g (int64[2] x) => (float[2] y) {{ y = {node} }}"))
+        assert [finding.code for finding in found] == codes, node
+
+
 @pytest.mark.parametrize("in_memory", [True, False])
 def test_a_model_that_lacks_a_value_is_not_read_further(in_memory: bool) -> None:
     text, message = FLAWED["an undefined value"]

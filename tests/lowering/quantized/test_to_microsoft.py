@@ -108,6 +108,8 @@ TRT: list[tuple[int, str, list[str] | str]] = [
      "TensorRT supports only zero points that are constant zeros"),
     (21, "h2 = Cast <to = 10> (x) q = QuantizeLinear <output_dtype = 17> (h2, s) y = Cast <to = 1> (q)",
      "trt has no QuantizeLinear whose scales have a different type from the numbers"),
+    (23, "h2 = Cast <to = 10> (x) q = QuantizeLinear <output_dtype = 17, precision = 1> (h2, s) y = Cast <to = 1> (q)",
+     "trt has no QuantizeLinear whose scales have a different type from the numbers"),
     (23, "d = DequantizeLinear <output_dtype = 10> (f8, s) y = Cast <to = 1> (d)",
      "trt has no DequantizeLinear whose scales have a different type from the numbers"),
 ]  # fmt: skip

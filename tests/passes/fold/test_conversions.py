@@ -7,6 +7,7 @@ from collections import Counter
 
 import numpy as np
 import onnx
+import onnx.parser
 import onnx_ir
 from onnx import numpy_helper
 from onnx.backend.test.case.test_case import TestCase
@@ -85,3 +86,13 @@ def test_there_are_as_many_cases_as_when_this_was_written() -> None:
     kinds = Counter(str(case.model.graph.node[0].op_type) for case in CASES.values() if case.model is not None)
     assert kinds == {"Cast": 116, "CastLike": 56, "BitCast": 10, "QuantizeLinear": 13, "DequantizeLinear": 14}
     assert all(any(re.search(pattern, name) for name in CASES) for pattern in REFUSED)
+
+
+def test_a_quantizer_in_memory_that_lacks_its_scale_is_left() -> None:
+    text = "g () => (int8[2] y) <float[2] x = {1, 2}, float s = {3}, int8 z = {1}> { y = QuantizeLinear (x, s, z) }"
+    for inputs in (["x", ""], ["x", "", "z"], ["", "s", "z"]):
+        proto = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["": 21]> {text}')
+        proto.graph.node[0].input[:] = inputs
+        model = onnx_ir.from_proto(proto)
+        assert not FoldConstants()(model).modified
+        assert [node.op_type for node in model.graph] == ["QuantizeLinear"], inputs
