@@ -70,7 +70,7 @@ def _function(
         return proto
     unknown = any(dtype is None and value is not None for dtype, value in zip(operands, node.inputs, strict=True))
     nested = any(value is not None and isinstance(value.type, _NESTED) for value in node.inputs)
-    if unknown or nested or not getattr(schema, "has_context_dependent_function"):  # noqa: B009
+    if unknown or nested:
         return None
     kinds = [_kind(value, dtype).SerializeToString() for value, dtype in zip(node.inputs, operands, strict=True)]
     make: Callable[[bytes, list[bytes]], bytes] = getattr(schema, "get_context_dependent_function")  # noqa: B009

@@ -12,8 +12,9 @@ import onnx_ir
 import pytest
 
 from castsmith.ir.io.loading import from_proto
+from castsmith.ir.naming import Namer
 from castsmith.ir.records import Records
-from castsmith.ir.walks import all_nodes
+from castsmith.ir.walks import all_nodes, graphs_of
 from castsmith.lowering import inlining
 from castsmith.lowering.inlining import inline_functions, inline_or_refuse, obstacle_to_inlining, with_callers
 from castsmith.passes.core.session import Session
@@ -126,6 +127,18 @@ def test_a_model_grows_up_to_a_limit(most: int, monkeypatch: pytest.MonkeyPatch)
         monkeypatch.setattr(inlining, "MOST_INLINED", inlined)
         found = obstacle_to_inlining(model, set(model.functions))
         assert found == (said if said is None or growth != most / 4 else said.replace("than 3", "than 3.0"))
+
+
+def test_what_subgraphs_define_keeps_its_name_where_it_is_free() -> None:
+    model = onnx_ir.from_onnx_text(
+        """<ir_version: 10, opset_import: ["": 21]> g (float[2] x, bool c) => (float[2] y) {
+        y = If (c) <then_branch = t () => (float[2] u) <float[2] w = {1, 2}> { u = Abs (w) },
+        else_branch = e () => (float[2] v) { v = Neg (x) }> }"""
+    )
+    namer = Namer(onnx_ir.Model(onnx_ir.Graph([onnx_ir.Value(name="x")], [], nodes=[]), ir_version=10))
+    inlining.name_inside(model.graph, namer)
+    (branch,) = (graph for node in model.graph for graph in graphs_of(node) if graph.name == "t")
+    assert [value.name for value in branch.initializers.values()] == ["w"]
 
 
 def test_what_cannot_be_inlined_is_refused() -> None:

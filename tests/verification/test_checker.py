@@ -174,6 +174,17 @@ def test_types_below_8_bits_may_become_their_codes(table: tuple[int, ...], expec
     assert outcome_of((before, after)) == expected
 
 
+@pytest.mark.parametrize(("table", "expected"), [("GatherElements", "partly"), ("Gather", "certified")])
+def test_gather_elements_takes_no_scalar_places(table: str, expected: str) -> None:
+    """Its places have as many axes as the table."""
+    before = f"{HEAD}g (int8 x) => (float y) {{ y = Cast <to = 1> (x) }}"
+    values = ", ".join(map(str, (*range(128), *range(-128, 0))))
+    after = (
+        f"{HEAD}g (int8 x) => (float y) <float[256] t = {{{values}}}> {{ i = Cast <to = 6> (x) y = {table} (t, i) }}"
+    )
+    assert outcome_of((before, after)) == expected
+
+
 _INVALID = {
     "an axis is out of range": (
         "g (float[2, N] x) => (float[A] y) { a = Constant <value_ints = [1]> () b = Constant <value_ints = [-1]> ()"

@@ -172,7 +172,7 @@ def _all_protos(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
     for node in nodes:
         yield node
         for attribute in node.attribute:
-            for graph in (attribute.g, *attribute.graphs) if attribute.HasField("g") else attribute.graphs:
+            for graph in (attribute.g, *attribute.graphs):
                 yield from _all_protos(graph.node)
 
 

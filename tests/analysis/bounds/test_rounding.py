@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from onnx_ir import DataType
 
-from castsmith.analysis.bounds.rounding import rounded
+from castsmith.analysis.bounds.rounding import kept, rounded
 
 
 @pytest.mark.parametrize(("dtype", "limit", "below"), [
@@ -25,3 +25,10 @@ def test_the_numbers_that_round_to_infinity(dtype: DataType, limit: float, below
         kept = float(np.float32(number)) if dtype == DataType.FLOAT16 else 0.0
         low, high = rounded(np.array([-number]), np.array([number]), dtype)
         assert (low[0], high[0]) == (-max(expected, kept), max(expected, kept))
+
+
+@pytest.mark.parametrize("dtype", [DataType.FLOAT, DataType.DOUBLE, None])
+def test_numbers_of_types_that_are_not_kept_wider_are_not_rounded_later(dtype: DataType | None) -> None:
+    number = 1 + 2.0**-30  # float has 24 bits
+    low, high = kept(np.array([number]), np.array([-number]), dtype)
+    assert (low[0], high[0]) == (number, -number)

@@ -95,6 +95,8 @@ ROWS: list[tuple[int, str, str]] = [
     (24, f"(float[n,32] x, float s) => {FP4_Y} {{ y, z = {FP4} <axis = 0> (x, s) }}",
      "blocks of an axis that is not the last need a known shape"),
     (24, f"(float[n,32] x, float s) => {FP4_Y} {{ y, z = {FP4} <axis = 1> (x, s) }}", ""),
+    (24, f"(float[k] x0, int64[m] h, float s) => {FP4_Y} {{ x = Reshape (x0, h) y, z = {FP4} <axis = 1> (x, s) }}",
+     "blocks of an axis that is not the last need a known shape"),
     (24, f"{X} => {FP4_Y} {{ y, z = {FP4} <axis = 2> (x, s) }}", "axis 2 is not one of the 2 of the input"),
     (24, f"{X} => {FP4_Y} {{ y, z = {FP4} <axis = -3> (x, s) }}", "axis -3 is not one of the 2 of the input"),
     (24, f"{X} => {FP4_Y} {{ y, z = {FP4} <axis = -2> (x, s) }}", "axis 0 of length 2 has no blocks of 16"),

@@ -18,8 +18,10 @@ from castsmith.passes.core.rewriting import (
     insert_behind,
     lacking_identity,
     place_constant,
+    replace_nodes,
     rewire,
 )
+from castsmith.passes.core.session import Session
 
 
 @pytest.mark.parametrize("count", [7, 8, 9])
@@ -34,6 +36,18 @@ def test_inputs_are_rewired(count: int) -> None:
     assert all(not each.uses() for each in old[1:])
     assert sorted(each.idx for each in new[0].uses()) == ([0, count + 1] if count > 7 else [0])
     assert [[each.idx for each in value.uses()] for value in new[1:]] == [[index] for index in range(1, count)]
+
+
+def test_nodes_that_are_removed_meanwhile_are_not_offered() -> None:
+    text = '<ir_version: 10, opset_import: ["": 21]> g (float[2] x) => (float[2] y) { y = Abs (x) z = Neg (x) }'
+    session, offered = Session(onnx_ir.from_onnx_text(text)), list[str]()
+
+    def match(node: onnx_ir.Node) -> None:
+        offered.append(node.op_type)
+        session.model.graph.remove([other for other in session.model.graph if other.op_type == "Neg"], safe=True)
+
+    replace_nodes(session, "pass", match, types={})
+    assert offered == ["Abs"]
 
 
 def test_a_node_goes_behind_the_value_that_it_reads() -> None:

@@ -38,6 +38,7 @@ def asked(text: str, opset: int) -> tuple[onnx_ir.Node, Sizes]:
 MEANS: list[tuple[str, int, bool]] = [
     # a mean or a sum, the opset, and if it adds up 256 elements or more, or perhaps so many
     ("GlobalAveragePool (x)", 13, False),  # 255
+    ('ReduceMean ("")', 13, True),  # of nothing that is known
     ("GlobalAveragePool (w)", 13, False),  # of no axes
     ("ReduceMean (x)", 13, True),
     ("ReduceMean (w)", 13, True),  # 256

@@ -76,3 +76,15 @@ def test_constants_of_at_most_1024_bytes_are_compared_by_their_bits(elements: in
     )
     SimplifyCasts()(model)
     assert sum(node.op_type == "Add" for node in model.graph) == left
+
+
+@pytest.mark.parametrize(("elements", "left"), [(256, 1), (257, 2)])
+def test_tensors_of_attributes_of_at_most_1024_bytes_are_compared_by_their_bits(elements: int, left: int) -> None:
+    values = f"int32[{elements}] {{{', '.join(map(str, range(elements)))}}}"
+    encoder = f"ai.onnx.ml.LabelEncoder <keys_tensor = {values}, values_tensor = float[1] {{1}}> (x)"
+    model = onnx_ir.from_onnx_text(
+        f"""<ir_version: 10, opset_import: ["": 21, "ai.onnx.ml": 4]> g (int32[N] x) => (float16[N] y, int32[N] z)
+        {{ a = {encoder} b = {encoder} y = Cast <to = 10> (a) z = Cast <to = 6> (b) }}"""
+    )
+    SimplifyCasts()(model)
+    assert sum(node.op_type == "LabelEncoder" for node in model.graph) == left
