@@ -196,7 +196,7 @@ def _tolerance(text: str) -> str:
 def _seconds(text: str) -> float:
     number = float(text)
     if not 0 < number < float("inf"):
-        raise argparse.ArgumentTypeError("must be more than 0 seconds")
+        raise argparse.ArgumentTypeError("must be a finite number of seconds, more than 0")
     return number
 
 
