@@ -286,7 +286,7 @@ def sum_inside(node: onnx_ir.Node, operand: Array, result: Array) -> float:
     """Return the largest sum that a node may make inside of which the operand and the result are known."""
     greatest = float(np.abs(result).max())
     if not sums_squares(node):
-        return greatest * (operand.size // result.size if node.op_type == "ReduceMean" else 1)
+        return greatest * (max(operand.size // result.size, 1) if node.op_type == "ReduceMean" else 1)
     if node.op_type in ("ReduceL2", "ReduceSumSquare"):
         return greatest ** (2 if node.op_type == "ReduceL2" else 1)
     squares, axes = operand.astype(np.float64) ** 2, None

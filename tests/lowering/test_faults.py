@@ -167,6 +167,7 @@ def test_what_is_wrong_through_many_nodes_is_told_though_no_output_shows_it(
 SUMS: list[tuple[str, Any, Any, float]] = [
     # node, what it reads, what it gives, the largest sum on the way
     ("ReduceMean (x)", [[1, 2], [3, 6]], [[3]], 12),
+    ("ReduceMean (x)", [[1, 2]], [[3], [4], [5]], 5),  # a result of other inputs, which have more rows
     ("ReduceSum (x)", [[1, 2], [3, 6]], [[12]], 12),
     ("ReduceL1 (x)", [[1, -2], [3, 6]], [[12]], 12),
     ("ReduceSumSquare (x)", [[1, 2], [3, 6]], [[50]], 50),

@@ -129,6 +129,18 @@ def test_errors_are_traced_on_the_inputs_that_show_a_difference() -> None:
         assert (traced.magnitude, traced.error) == expected, option
 
 
+def test_the_error_is_traced_of_what_is_a_float_in_the_first_model() -> None:
+    """The truncated 1.5 is apart by a fourth of the largest, 2; of an integer no error is measured."""
+    a, b = (
+        parsed(f"g (float[2] x) => ({dtype}[2] y) {{ y = Cast <to = {code}> (x) }}")
+        for dtype, code in (("float", 1), ("int32", 6))
+    )
+    inputs = [("one", {"x": np.array([1.5, 2], np.float32)})]
+    (traced,) = verify(a, b, inputs=inputs, trace=True).traced
+    assert (traced.value, traced.magnitude, traced.error) == ("y", 2.0, 0.25)
+    assert verify(b, a, inputs=inputs, trace=True).traced == []
+
+
 def test_of_two_outputs_each_declaration_is_compared_with_its_own_value() -> None:
     text = "g (float[3] x) => ({0}[3] y, {1}[3] z) {{ y = Neg (x) z = Cast <to = 11> (x) }}"
     right = text.format("float", "double")

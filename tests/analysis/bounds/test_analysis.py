@@ -104,6 +104,15 @@ def test_relations_and_moves(body: str, low: float, high: float) -> None:
     assert (found.how, found.low, found.high) == ("proven", low, high)
 
 
+def test_computed_pads_of_32_axes_are_followed() -> None:
+    """They are 64 numbers, two for each axis; the last axis grows from 1 to 3."""
+    ones, pads = ",".join(["1"] * 32), ",".join(["0"] * 63 + ["2"])
+    body = "t = Max (s, z) r = Pad (x, t) d = Shape (r) f = Cast <to = 1> (d) y = ReduceMax <keepdims = 0> (f)"
+    model = model_of(body, f"float[{ones}] x, int64[64] z", f"int64[64] s = {{{pads}}}")
+    found = bounds(model, ranges={"z": (0, 0)})["y"]
+    assert (found.how, found.low, found.high) == ("proven", 3.0, 3.0)
+
+
 _TESTS = {"Less": operator.lt, "LessOrEqual": operator.le, "Greater": operator.gt, "GreaterOrEqual": operator.ge}
 
 
