@@ -139,7 +139,7 @@ class Problem:
         if self.facts.concerns(value):
             self.uses[value].append(Use(value, place, index, wants))
             if wants != ANYTHING and value in self.nestings:
-                self.costs.join(self.variables[value], wants)
+                self.costs.join(self.variables.get(value, KEPT), wants)
         elif wants > CONVERTED and self.facts.source(value) is None:
             # It may be of any type, so that its user cannot change.
             self.costs.fix(wants, yes=False)

@@ -480,3 +480,14 @@ def test_a_cast_of_integers_gets_a_type_that_holds_as_much_of_them(
     onnx.checker.check_model(after, full_check=True)
     (cast_of_integers,) = (node for node in after.graph.node if list(node.input) == ["n"])
     assert (cast_of_integers.attribute[0].i == number(to.upper())) is converted
+
+
+def test_a_sequence_that_enters_a_subgraph_of_an_unknown_operator_stays() -> None:
+    """Its members are of a type that could be converted, but nothing says where they come from."""
+    text = """<ir_version: 10, opset_import: ["": 21, "com.acme": 1]> g (float[4,4] x) => (float[4,4] y) {
+      r = Relu (x)
+      y = com.acme.Search <body = b (seq(float[4,4]) p) => (float[4,4] q) <int64 i = {0}> { q = SequenceAt (p, i) }> (r)
+    }"""
+    result = convert(onnx.parser.parse_model(text), to="float16")
+    kept = {each.result: each.reason for each in result.precisions.values()}
+    assert kept["q"] == "it is in a subgraph of an operator whose rules are unknown"
