@@ -38,6 +38,10 @@ def test_only_nodes_of_one_result_are_merged(node: str, left: int) -> None:
     assert _count(op_type, node, casts) == left
 
 
+def test_nodes_that_leave_an_operand_out_are_merged() -> None:
+    assert _count("Clip", "Clip (x, , half)", "c = Cast <to = 10> (a) d = Cast <to = 10> (b) y = Add (c, d)") == 1
+
+
 def test_nodes_that_no_two_casts_read_stay() -> None:
     assert _count("Sqrt", "Sqrt (x)", "s = Add (a, b) y = Cast <to = 10> (s)") == 2
 
