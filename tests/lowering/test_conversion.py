@@ -219,6 +219,32 @@ def test_what_is_known_of_values_decides_what_is_said_of_them() -> None:
     check_all(require_known, KNOWN)
 
 
+MAGNITUDES: list[tuple[str, str, float | None, tuple[float, float] | None, dict[str, float]]] = [
+    # a model, its new type, what x is and between which numbers it lies, and the largest magnitudes of results
+    (NEG, "float16", None, None, {}),
+    (NEG, "float16", None, (-3, 2), {"y": 3}),
+    (NEG, "float16", 1.5, None, {"y": 1.5}),
+    (NEG, "float16", 1.5, (-3, 2), {"y": 1.5}),  # what was measured comes before what is proven
+    (NEG, "bfloat16", None, (-3, 2), {"y": 3}),
+    (NEG, "bfloat16", 1.5, None, {"y": 1.5}),
+    (OF_BYTES, "float16", None, None, {"y": 128}),
+    (OF_BYTES, "bfloat16", None, None, {}),  # nothing is beyond it but what is stated
+]
+
+
+def require_magnitudes(
+    body: str, to: str, x: float | None, ends: tuple[float, float] | None, expected: dict[str, float]
+) -> None:
+    feeds = {} if x is None else {"inputs": {"x": np.array([x, -x], np.float32)}}
+    text = f'<ir_version: 10, opset_import: ["" : 21]> g {body}'
+    result = converted(text, to=to, ranges=ends and {"x": ends}, keep_io_types="x", **feeds)
+    assert result.magnitudes == expected
+
+
+def test_the_largest_magnitudes_of_results_are_those_measured_or_proven() -> None:
+    check_all(require_magnitudes, MAGNITUDES)
+
+
 EVIDENCE: list[tuple[str, bool, bool, str]] = [
     # the new type, whether the inputs are made up and an error is searched for, and of which values bounds are used
     ("float16", False, False, "small great"),

@@ -146,6 +146,30 @@ def test_cells_hold_what_operators_give() -> None:
     assert counts[True] > counts[False] / 2
 
 
+BITS: list[tuple[str, bool]] = [
+    # what is computed of x before its bits are read, and whether they are known
+    ("", True),
+    ("a = Sqrt (x)", False),  # a NaN that is computed may have any bits
+    ("a = Abs (x)", False),
+    ("n = IsNaN (x) z = Constant <value = float {0}> () a = Where (n, z, x)", True),
+]
+
+
+def require_bits(before: str, known: bool) -> None:
+    body = f"{before} y = BitCast <to = 12> ({'a' if before else 'x'})"
+    model = onnx.parser.parse_model(f"{_HEAD}g (float[N] x) => (uint32[N] y) {{ {body} }}")
+    pool: dict[str, checker.Array] = {}
+    reader, whole = checker.checker_of(model, pool), checker.cells_of(1)
+    values = reader.read(checker.state_of(model, pool), is_first=True).values
+    assert whole is not None
+    cells = checker.Followed(reader.terms, values["x"], whole).cells(values["y"])
+    assert (cells is not None) == known
+
+
+def test_bits_are_followed_where_no_computed_number_is_nan() -> None:
+    check_all(require_bits, BITS)
+
+
 _TYPES = (17, 18, 19, 20, 21, 22, 23)
 """The float8 types, uint4, int4 and float4."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -166,6 +167,16 @@ def test_a_function_without_codes_stays() -> None:
     text = f'{HEAD} {{ y = local.h (x) }} <domain: "local", opset_import: ["" : 23]> h (a) => (b) {{ b = Relu (a) }}'
     result = castsmith.optimize(onnx.parser.parse_model(text), target=LACKS, passes=["lower-float8"])
     assert (result.rewrites, len(result.model.functions)) == ([], 1)
+
+
+def test_a_function_with_codes_of_another_type_than_is_lowered_stays() -> None:
+    function = '<domain: "local", opset_import: ["" : 23]> h (a) => (b) { e = Cast <to = 17> (a) b = CastLike (e, a) }'
+    text = f"{HEAD} {{ z = local.h (x) e = Cast <to = 19> (z) y = Cast <to = 1> (e) }} {function}"
+    lacks = frozenset({onnx_ir.DataType.FLOAT8E5M2})
+    target = replace(castsmith.load_target("onnxruntime-cpu"), lacks=lacks)
+    result = castsmith.optimize(onnx.parser.parse_model(text), target=target, passes=["lower-float8"])
+    assert [rewrite.rule for rewrite in result.rewrites][:2] == ["round-in-place", "lower-Cast"]
+    assert len(result.model.functions) == 1
 
 
 OTHER = "function local::f imports opset {} of ai.onnx, but the model imports opset {}"

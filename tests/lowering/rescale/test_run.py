@@ -147,6 +147,25 @@ def test_a_stream_that_grows_by_far_loses_no_bits_in_its_first_norms() -> None:
     assert case.error(result.proto) < 5e-3
 
 
+def test_what_no_power_moves_into_range_is_named() -> None:
+    """The sine of a multiple is no multiple of the sine."""
+    text = '<ir_version: 8, opset_import: ["": 17]> g (float[2] x) => (float[2] y) { a = Mul (x, x) y = Sin (a) }'
+    feeds = {"x": np.array([1000, 2000], np.float32)}
+    result = castsmith.convert(onnx.parser.parse_model(text), to="float16", inputs=feeds, rescale=True)
+    assert [finding.message for finding in result.diagnostics if finding.code == "not-rescaled"] == [
+        "no power of two was found that moves a into the range of float16"
+    ]
+
+
+def test_of_outputs_that_are_wrong_none_that_is_right_is_named() -> None:
+    text = '<ir_version: 8, opset_import: ["": 17]> g (float[2] x) => (float[2] a, float[2] z) { NODES }'
+    model = onnx.parser.parse_model(text.replace("NODES", "a = Mul (x, x) z = Neg (x)"))
+    result = castsmith.convert(model, to="float16", inputs={"x": np.array([1000, 2000], np.float32)}, rescale=True)
+    assert [finding.message for finding in result.diagnostics if finding.code == "not-rescaled"] == [
+        "with powers of two alone a has an error of inf; its values vary too much"
+    ]
+
+
 def test_rescale_is_for_float16() -> None:
     with pytest.raises(OptionError, match="`rescale` is for float16"):
         castsmith.convert(case_of("a plain").original(), to="bfloat16", rescale=True)

@@ -134,3 +134,28 @@ def test_an_exponential_with_two_faults_is_shifted_once() -> None:
     done = Shifts(model, inference, Records(), Namer(model), lambda _: 2).apply([fault, fault])
     assert exponential in done
     assert [node.op_type for node in model.graph].count("Sub") == 1
+
+
+@pytest.mark.parametrize("op_type", ["Softmax", "LogSoftmax"])
+@pytest.mark.parametrize(("magnitude", "shifted"), [(65519.0, False), (65520.0, True)])
+def test_the_maximum_is_subtracted_before_a_softmax_that_overflows(
+    op_type: str, magnitude: float, shifted: bool
+) -> None:
+    text = f'<ir_version: 8, opset_import: ["": 17]> g (float16[4] x) => (float16[4] y) {{ y = {op_type} (x) }}'
+    model = onnx_ir.from_onnx_text(text)
+    fault = Fault(next(iter(model.graph)), "y", "y", "y", "overflow", magnitude)
+    inference = infer_element_types(model, PromotionRules())
+    Shifts(model, inference, Records(), Namer(model), lambda _: 1).apply([fault])
+    assert [node.op_type for node in model.graph] == ["ReduceMax", "Sub", "Mul"] * shifted + [op_type]
+
+
+def test_an_exponential_stays_where_the_axes_of_its_sum_are_computed() -> None:
+    """ReduceMax takes its axes as an operand from opset 18 on alone."""
+    text = """<ir_version: 8, opset_import: ["": OPSET]> g (float16[4, 4] x, int64[1] a) => (float16[4, 4] y) {
+        e = Exp (x) t = ReduceSum (e, a) y = Div (e, t) }"""
+    for opset, count in ((17, 0), (18, 1)):
+        model = onnx_ir.from_onnx_text(text.replace("OPSET", str(opset)))
+        fault = Fault(next(iter(model.graph)), "e", "e", "e", "overflow", 1e6)
+        inference = infer_element_types(model, PromotionRules())
+        done = Shifts(model, inference, Records(), Namer(model), lambda _: 2).apply([fault])
+        assert (len(done) > 0, [node.op_type for node in model.graph].count("ReduceMax")) == (count > 0, count)

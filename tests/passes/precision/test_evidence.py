@@ -74,6 +74,8 @@ def test_what_gets_the_elements_does_not_fit_either(body: str, more: str, beyond
     assert not evidence(model, HALF, {"x": Known(0, 1e6)}).beyond(lambda value: value.name != "x")
     assert not evidence(model, HALF, {"w": Known(0, 1e6)}).beyond(lambda _: True)  # a constant
     assert not Evidence(model, HALF, None).beyond(lambda _: True)
+    apart = evidence(model, HALF, {"x": Known(0, 1e6)}).beyond(lambda value: value.name != "y")  # y has another type
+    assert {value.name for value in apart} == set(beyond.split()) - {"y"}
     fits = {key: Known(0, 1) for value, key in keys_of(model).items() if value.name == "y"}
     found = evidence(model, HALF, {"x": Known(0, 1e6), **fits}).beyond(lambda _: True)
     assert {value.name for value in found} == set(beyond.split()) - {"y"}

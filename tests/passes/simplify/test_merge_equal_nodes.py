@@ -38,6 +38,10 @@ def test_only_nodes_of_one_result_are_merged(node: str, left: int) -> None:
     assert _count(op_type, node, casts) == left
 
 
+def test_nodes_that_leave_an_operand_out_are_merged() -> None:
+    assert _count("Clip", "Clip (x, , half)", "c = Cast <to = 10> (a) d = Cast <to = 10> (b) y = Add (c, d)") == 1
+
+
 @pytest.mark.parametrize(("elements", "left"), [(127, 1), (128, 1), (129, 2)])
 def test_tensors_of_at_most_1024_bytes_in_attributes_are_compared_by_their_bits(elements: int, left: int) -> None:
     numbers = ", ".join(map(str, range(elements)))
