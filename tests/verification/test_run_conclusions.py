@@ -11,6 +11,7 @@ import onnx.parser
 import onnx_ir
 import pytest
 
+from castsmith.numerics.errors import OptionError
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.verification import run, whole
 from castsmith.verification.compare import How, Tolerance
@@ -436,3 +437,9 @@ def test_an_input_of_a_narrower_type_is_fed_what_both_models_hold(node: str, to:
     )
     assert verify(parsed(wide), parsed(narrow), accept=["x"], sets=2).equal
     assert verify(parsed(wide), parsed(other), accept=["x"], sets=2).different is node.startswith("Where")
+
+
+@pytest.mark.parametrize("seconds", [0, -1.0])
+def test_a_time_limit_is_above_0(seconds: float) -> None:
+    with pytest.raises(OptionError, match="seconds"):
+        compared(_NEG.format("float", 3), _NEG.format("float", 3), seconds=seconds)
