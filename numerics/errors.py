@@ -106,4 +106,6 @@ def present(value: T | None, what: str) -> T:
 
 def printable(text: str) -> str:
     """Return the text with control characters, including escape sequences, as Python writes them; newlines stay."""
+    if text.isprintable():  # nearly always, and all that is printed comes here
+        return text
     return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)

@@ -276,7 +276,9 @@ def data_path(model: Path, location: str) -> Path | None:
     A model that is a symbolic link, as in the caches of model hubs, has two folders: that of the link and that of the
     file. Data is searched for in both, in that order, and links between them are allowed.
     """
-    folders = [model.parent, Path(os.path.realpath(model)).parent]
+    folders = [model.parent]
+    if model.is_symlink():  # which costs less than the path of each model, asked for each tensor
+        folders.append(Path(os.path.realpath(model)).parent)
     roots = [Path(os.path.realpath(folder)) for folder in folders]
     holding = next((folder for folder in folders if os.path.lexists(folder / location)), folders[0])
     return inside(holding, location, allowed=roots)

@@ -169,10 +169,14 @@ def _fields(data: Buffer, start: int, end: int) -> Iterator[_Field]:
 def _read_varint(data: Buffer, position: int, end: int) -> tuple[int, int]:
     """Return the number at `position` and where it ends."""
     value = 0
-    for place, byte in enumerate(data[position : min(end, position + 10)]):
-        value |= (byte & 0x7F) << 7 * place
+    for shift in range(0, 70, 7):
+        if position >= end:
+            break
+        byte = data[position]
+        value |= (byte & 0x7F) << shift
+        position += 1
         if byte < 0x80:
-            return value, position + place + 1
+            return value, position
     raise DecodeError("the message is truncated or malformed")
 
 
