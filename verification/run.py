@@ -256,10 +256,10 @@ class _Comparison:
             self.proof = Proof.of_nothing()
             reason = "reading the models for a proof took longer than the time limit (`seconds=` allows more)"
             self.verdict.unsure.append(reason)
-        searching = partial(self.budget.has_time, _PART_OF_PROOF)
-        exact = not self.verdict.tolerances
-        sought: dict[str, Any] = {"nan_bits": self.how.nan_bits, "limits": self._limits(), "may_search": searching}
-        self.demands = demands(self.proof, **sought) if exact else Demands()
+        self.demands = Demands()
+        if not self.verdict.tolerances:
+            may_search, limits = partial(self.budget.has_time, _PART_OF_PROOF), self._limits()
+            self.demands = demands(self.proof, nan_bits=self.how.nan_bits, limits=limits, may_search=may_search)
         self.demands.watch((self.first.coverage, self.second.coverage))
         notes = self.verdict.notes
         self.sets = Sets(self.a, self.b, self.first, self.budget, self.declared, self.how.seed, notes, self.demands)

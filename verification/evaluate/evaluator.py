@@ -322,7 +322,7 @@ class Evaluator:
 
 def _seed(schema: onnx.defs.OpSchema) -> float:
     """Return a seed of the type that the operator has it in: an integer for Dropout, otherwise a float."""
-    return _SEED if schema.name == "Dropout" else float(_SEED)
+    return _SEED if schema.attributes["seed"].type == onnx.defs.OpSchema.AttrType.INT else float(_SEED)
 
 
 def _cast_back(array: Array, to: DataType) -> Array:
