@@ -255,13 +255,13 @@ def _passes(name: str, value: object) -> object:
         return None
     from onnx_ir.passes import PassBase
 
-    items = _items(value)
+    items = items_of(value)
     if items is None or not all(isinstance(item, str | PassBase) for item in items):
         raise invalid(name, value, "a sequence of passes and names of passes", of_type=True)
     return items
 
 
-def _items(value: object) -> tuple[object, ...] | None:
+def items_of(value: object) -> tuple[object, ...] | None:
     """Return the elements, or None for a value that is not a sequence of things."""
     if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
         return None
@@ -277,7 +277,7 @@ def _mapping(name: str, value: object) -> object:
 def _ranges(name: str, value: object) -> object:
     """Return two finite numbers for each name, the lower first."""
     for key, ends in cast("Mapping[object, object]", _mapping(name, value) or {}).items():
-        pair = _items(ends) or ()
+        pair = items_of(ends) or ()
         numbers = [end for end in pair if isinstance(end, int | float) and abs(end) < float("inf")]
         if not isinstance(key, str) or len(pair) != 2 or len(numbers) != 2 or numbers[0] > numbers[1]:
             raise invalid(f"{name}[{key!r}]", ends, "two finite numbers, the lower first")
@@ -291,7 +291,7 @@ def _callable(name: str, value: object) -> object:
 
 
 def _sets(name: str, value: object) -> object:
-    items = _items(value)
+    items = items_of(value)
     if value is not None and items is None:
         raise invalid(name, value, "a sequence of pairs: a name, and arrays by input", of_type=True)
     return items

@@ -35,7 +35,7 @@ from castsmith.numerics.errors import CastsmithError, OptionError, did_you_mean
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import TypeLike, parse_type, type_name
 from castsmith.passes.core.min_cut import solve
-from castsmith.passes.core.options import OptionInfo, flag_info, invalid, option, text_info
+from castsmith.passes.core.options import OptionInfo, flag_info, invalid, items_of, option, text_info
 from castsmith.passes.core.rewrite_pass import STORE_WEIGHT, SessionPass
 from castsmith.passes.core.session import Session
 from castsmith.passes.place.sizes import Sizes
@@ -133,9 +133,10 @@ def _types(name: str, value: object) -> object:
 
 
 def _several(name: str, value: object, expected: str) -> tuple[object, ...]:
-    if isinstance(value, Iterable):
-        return tuple(cast("Iterable[object]", value))
-    raise invalid(name, value, expected, of_type=True)
+    items = items_of(value)
+    if items is None:
+        raise invalid(name, value, expected, of_type=True)
+    return items
 
 
 @dataclass(frozen=True)
